@@ -1,0 +1,62 @@
+#pragma once
+
+#include "core/names.hpp"
+#include "core/stop.hpp"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <sys/types.h>
+
+namespace oncerun::core {
+
+/// Proof that the lock is held. Released by release() or, when forgotten, by the destructor; a
+/// process that the command left behind does not keep it (release unlocks explicitly).
+class HeldLock {
+public:
+  HeldLock(const HeldLock&) = delete;
+  HeldLock& operator=(const HeldLock&) = delete;
+  virtual ~HeldLock() = default;
+  /// The descriptor that the command inherits, so that an orphaned command keeps its job locked;
+  /// -1 if there is none. Owned by the lock.
+  [[nodiscard]] virtual int inherited_fd() const noexcept = 0;
+  /// Whether it keeps other dates of the job out.
+  [[nodiscard]] virtual bool covers_job() const noexcept = 0;
+  virtual void release() noexcept = 0;
+
+protected:
+  HeldLock() = default;
+};
+
+/// What a loser may learn about who holds the lock, from a note in our own lock file.
+struct LockNote {
+  std::string job;
+  std::string date;
+  std::string host;
+  std::string since; ///< UTC, ISO 8601
+  std::string machine_id;
+  std::string boot_id;
+  std::uint64_t pid_namespace = 0;
+  pid_t pid = 0;
+};
+
+class Lock {
+public:
+  virtual ~Lock() = default;
+  /// Tries once, or waits up to `wait`; nullptr if it is held. Throws Error (unwritable,
+  /// unavailable) when it cannot be tried at all, Interrupted when a stop was requested.
+  [[nodiscard]] virtual std::unique_ptr<HeldLock> acquire(const RunKey& run,
+                                                          std::chrono::milliseconds wait,
+                                                          const StopRequest& stop) = 0;
+  /// Whether somebody holds it right now; takes nothing that could make another loser.
+  /// Used by --explain and status only.
+  [[nodiscard]] virtual bool is_held() = 0;
+  /// Who holds it, if our own lock file says so.
+  [[nodiscard]] virtual std::optional<LockNote> holder() = 0;
+  /// "flock /path/to/file", for messages.
+  [[nodiscard]] virtual std::string describe() const = 0;
+};
+
+} // namespace oncerun::core

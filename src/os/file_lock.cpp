@@ -1,0 +1,1 @@
+#include "os/file_lock.hpp"

@@ -1,0 +1,1 @@
+#include "os/life_bytes.hpp"
