@@ -22,8 +22,8 @@ struct ClaimRequest {
   std::string zone;
   bool sortable_labels = true; ///< false for period `key`: no floor, no projection
   Guarantee guarantee = Guarantee::cautious;
-  std::string run_id;   ///< UUID of the attempt to be
-  std::string previous; ///< filled in by the ledger: see Claim::run
+  std::string run_id;        ///< UUID of the attempt to be
+  std::string check_verdict; ///< what the check said before this start; empty if none was asked
   /// A state file read before the ledger knew the job: taken in as evidence, once.
   std::optional<StateDocument> evidence;
   /// The state file exists and cannot be read as one: with a job unknown to the ledger, a hold.
@@ -144,6 +144,12 @@ public:
   /// Computes the job's projection from the ledger and hands it to `write` under the ledger's guard.
   virtual void project(const JobName& job, const std::function<void(const StateDocument&)>& write,
                        const StopRequest& stop) = 0;
+
+  /// Where one mark is all that is remembered (a state file alone): another date's open or unsettled
+  /// mark, which has to be settled before this run can be claimed.
+  [[nodiscard]] virtual std::optional<Sighting> pending_other(const RunKey& /*run*/) {
+    return std::nullopt;
+  }
 
   /// Whether this attempt is still the owner: its row is pending with this run id and token.
   [[nodiscard]] virtual bool still_mine(const RunKey& run, const std::string& run_id,
