@@ -1,1 +1,118 @@
 #include "os/file_lock.hpp"
+
+#include "core/error.hpp"
+
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <cerrno>
+
+namespace oncerun::os {
+
+namespace {
+
+constexpr long k_tick_ns = 40'000'000;
+
+extern "C" void on_tick(int) {
+}
+
+/// Interrupts a blocking system call every k_tick_ns, for as long as it lives. A POSIX timer and
+/// not setitimer(2): an interval timer would survive an execve and hit the command. The signal is
+/// unblocked only here, so that whoever else waits is never interrupted.
+class Ticker {
+ public:
+  explicit Ticker(const std::string& path) {
+    // A fixed number near the end of the range: libraries take theirs from its beginning.
+    m_signal = SIGRTMAX - 2;
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, m_signal);
+    struct sigaction action {};
+    action.sa_handler = on_tick; // without SA_RESTART: the point is to come back with EINTR
+    sigemptyset(&action.sa_mask);
+
+    sigevent event{};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = m_signal;
+    if (timer_create(CLOCK_MONOTONIC, &event, &m_timer) != 0) {
+      throw core::system_error(core::Outcome::unavailable, "make a timer to wait for", path, errno);
+    }
+    sigaction(m_signal, &action, &m_old_action);
+    pthread_sigmask(SIG_UNBLOCK, &ours, &m_old_mask);
+    const itimerspec every{{0, k_tick_ns}, {0, k_tick_ns}};
+    timer_settime(m_timer, 0, &every, nullptr);
+  }
+  Ticker(const Ticker&) = delete;
+  Ticker& operator=(const Ticker&) = delete;
+  ~Ticker() {
+    // In this order: a last tick that is under way arrives while it is still harmless.
+    timer_delete(m_timer);
+    pthread_sigmask(SIG_SETMASK, &m_old_mask, nullptr);
+    sigaction(m_signal, &m_old_action, nullptr);
+  }
+
+ private:
+  int m_signal = 0;
+  timer_t m_timer{};
+  struct sigaction m_old_action {};
+  sigset_t m_old_mask{};
+};
+
+/// 0 if taken, else errno.
+int flock_once(int fd, int operation) noexcept {
+  return flock(fd, operation) == 0 ? 0 : errno;
+}
+
+[[noreturn]] void refuse(const std::string& path, int error) {
+  throw core::system_error(core::Outcome::unavailable, "lock", path, error,
+                           "the file must be on a local file system that supports flock(2)");
+}
+
+} // namespace
+
+FileLock lock_file(int fd, const Deadline& deadline, const core::StopRequest& stop,
+                   const std::string& path) {
+  int error = 0;
+  do {
+    error = flock_once(fd, LOCK_EX | LOCK_NB);
+  } while (error == EINTR);
+  if (error == 0) {
+    return FileLock::taken;
+  }
+  if (error != EWOULDBLOCK) {
+    refuse(path, error);
+  }
+  if (deadline.passed()) {
+    return FileLock::held_by_other;
+  }
+  if (stop.pending() != 0) {
+    return FileLock::stopped;
+  }
+  const Ticker ticker(path);
+  while (true) {
+    error = flock_once(fd, LOCK_EX);
+    if (error == 0) {
+      return FileLock::taken;
+    }
+    if (error != EINTR) {
+      refuse(path, error);
+    }
+    if (stop.pending() != 0) {
+      return FileLock::stopped;
+    }
+    if (deadline.passed()) {
+      return FileLock::held_by_other;
+    }
+  }
+}
+
+bool is_same_file(int fd, const std::string& path) noexcept {
+  struct stat held {};
+  struct stat there {};
+  return fstat(fd, &held) == 0 && stat(path.c_str(), &there) == 0 && held.st_dev == there.st_dev &&
+         held.st_ino == there.st_ino;
+}
+
+} // namespace oncerun::os
