@@ -114,6 +114,9 @@ struct Settlement {
   std::string kind; ///< EventRecord::kind
   std::string by;
   std::string detail;
+  /// Period and zone for a job that the ledger does not know yet; empty: it must know it.
+  std::string period;
+  std::string zone;
 };
 
 /// What `history` and `status` select; empty members select everything.
