@@ -159,6 +159,7 @@ class Case(unittest.TestCase):
         self.led = self.path("led.db")
         self.st = self.path("st.json")
         self._started = []
+        self.binary = BINARY
         self.env = {
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "LANG": "C.UTF-8",
@@ -249,7 +250,7 @@ class Case(unittest.TestCase):
     def argv(self, *args, command=None, check=None, settle="0", job=..., date=..., ledger=...,
              state=..., prefix=()):
         """The whole command line. Ellipsis means the test's default, None leaves an option out."""
-        argv = [*prefix, BINARY]
+        argv = [*prefix, self.binary]
         for option, value, default in (("--job", job, self.job), ("--date", date, self.date),
                                        ("--ledger", ledger, self.led), ("--state", state, self.st)):
             value = default if value is ... else value
@@ -280,7 +281,7 @@ class Case(unittest.TestCase):
 
     def sub(self, subcommand, *args, ledger=..., env=None, timeout=60, prefix=(), **kw):
         """A subcommand ("status", "ledger accept", …) on the test's ledger."""
-        argv = [*prefix, BINARY, *subcommand.split()]
+        argv = [*prefix, self.binary, *subcommand.split()]
         ledger = self.led if ledger is ... else ledger
         if ledger is not None:
             argv += ["--ledger", ledger]
@@ -324,6 +325,13 @@ class Case(unittest.TestCase):
         process.out_path = process.out_path or os.devnull
         process.err_path = process.err_path or os.devnull
         return process
+
+    def share_binary(self):
+        """Makes the test run a copy that every user can reach, wherever the build stands."""
+        self.binary = os.path.join(tempfile.mkdtemp(prefix="oncerun-test-bin-"), "oncerun")
+        self.addCleanup(shutil.rmtree, os.path.dirname(self.binary), ignore_errors=True)
+        shutil.copy(BINARY, self.binary)
+        os.chmod(os.path.dirname(self.binary), 0o755)
 
     def gate(self, name="gate"):
         gate = Gate(self.dir, name)
@@ -446,6 +454,13 @@ def process_state(pid):
             return file.read().rpartition(b")")[2].split()[0].decode()
     except OSError:
         return None
+
+
+def default_signals():
+    """For preexec_fn: the signals a login shell gives, whatever this test was started from."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def main():
