@@ -56,4 +56,4 @@ cd "$build"
 [ -z "$full" ] || export ONCERUN_TEST_FULL=1
 rm -f "$log"
 trap - EXIT
-exec ctest --output-on-failure --parallel "$(processors)" "$@"
+exec ctest --no-tests=error --output-on-failure --parallel "$(processors)" "$@"
