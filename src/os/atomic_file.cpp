@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,12 +23,12 @@ namespace {
 
 constexpr std::string_view k_marker = ".oncerun-";
 constexpr std::size_t k_random_letters = 6;
-constexpr int k_max_links = 40; // as the kernel: path_resolution(7)
 constexpr int k_max_names = 100;
 
-core::Error unwritable(std::string_view what, const std::string& path, int error,
-                       std::string hint = {}) {
-  return core::system_error(core::Outcome::unwritable, what, path, error, std::move(hint));
+void refuse_if(int error, std::string_view what, const std::string& path) {
+  if (error != 0) {
+    throw unwritable_error(what, path, error);
+  }
 }
 
 std::string last_component(const std::string& path) {
@@ -41,27 +42,11 @@ std::string temporary_prefix(const std::string& name) {
   return prefix.append(k_marker);
 }
 
-std::string read_link(const std::string& path) {
-  std::string target(PATH_MAX, '\0');
-  const ssize_t size = readlink(path.c_str(), target.data(), target.size());
-  if (size < 0) {
-    throw unwritable("read the link", path, errno);
-  }
-  target.resize(static_cast<std::size_t>(size));
-  return target;
-}
-
 /// The path that is to be replaced: the end of a chain of links, even where nothing is there yet.
-std::string end_of_links(std::string path) {
-  for (int links = 0; links < k_max_links; ++links) {
-    struct stat status {};
-    if (lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) {
-      return path;
-    }
-    std::string target = read_link(path);
-    path = target.starts_with('/') ? std::move(target) : parent_of(path) + "/" + target;
-  }
-  throw unwritable("follow", path, ELOOP);
+std::string end_of_links(const std::string& path) try {
+  return real_path(path);
+} catch (const core::Error& error) {
+  throw core::Error(core::Outcome::unwritable, error.what(), error.hint());
 }
 
 void refuse_what_cannot_be_replaced(const std::string& target) {
@@ -70,7 +55,8 @@ void refuse_what_cannot_be_replaced(const std::string& target) {
     return; // what is missing is made; anything else shows itself when the folder is opened
   }
   if (S_ISDIR(status.st_mode)) {
-    throw unwritable("write", target, EISDIR, "name a file, not a folder");
+    throw core::system_error(core::Outcome::unwritable, "write", target, EISDIR,
+                             "name a file, not a folder");
   }
   if (!S_ISREG(status.st_mode)) {
     throw core::Error(core::Outcome::unwritable, "cannot write " + target + ": not a regular file",
@@ -83,10 +69,6 @@ void refuse_what_cannot_be_replaced(const std::string& target) {
   }
 }
 
-std::string owner_text(const struct stat& status) {
-  return "uid " + std::to_string(status.st_uid) + ", gid " + std::to_string(status.st_gid);
-}
-
 } // namespace
 
 AtomicFile::AtomicFile(const std::string& path, std::size_t reserve)
@@ -95,7 +77,7 @@ AtomicFile::AtomicFile(const std::string& path, std::size_t reserve)
   const std::string folder = parent_of(m_target);
   m_folder = UniqueFd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!m_folder) {
-    throw unwritable("open the folder", folder, errno, ownership(folder));
+    throw unwritable_error("open the folder", folder, errno);
   }
   open_temporary();
   try {
@@ -122,39 +104,49 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::open_temporary() {
+  int error = 0;
   // Without /proc a nameless file could never get its name.
   if (access("/proc/self/fd", X_OK) == 0) {
     m_fd = UniqueFd(openat(m_folder.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-    if (m_fd) {
-      return;
-    }
+    error = m_fd ? 0 : errno;
     // EISDIR and ENOENT come from kernels, EOPNOTSUPP and EINVAL from file systems, without it.
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL) {
-      throw unwritable("make a temporary file beside", m_target, errno,
-                       "the folder is " + ownership(parent_of(m_target)));
+    if (error != EOPNOTSUPP && error != EISDIR && error != ENOENT && error != EINVAL) {
+      if (error == 0 && flock(m_fd.get(), LOCK_EX | LOCK_NB) != 0) {
+        error = errno;
+      }
+      refuse_if(error, in_folder("make the temporary file for"), parent_of(m_target));
+      return;
     }
   }
   for (int tries = 0; tries < k_max_names; ++tries) {
     std::string name = fresh_name();
     m_fd = UniqueFd(openat(m_folder.get(), name.c_str(),
                            O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (m_fd) {
+    error = m_fd ? 0 : errno;
+    // Somebody who clears leftovers away may be faster than our lock; then the file is gone.
+    struct stat made {};
+    if (m_fd && flock(m_fd.get(), LOCK_EX | LOCK_NB) == 0 && fstat(m_fd.get(), &made) == 0 &&
+        made.st_nlink == 1) {
       m_temporary = std::move(name);
       return;
     }
-    if (errno != EEXIST) {
+    if (error != EEXIST && error != 0) {
       break;
     }
   }
-  throw unwritable("make a temporary file beside", m_target, errno,
-                   "the folder is " + ownership(parent_of(m_target)));
+  refuse_if(error == 0 ? EBUSY : error, in_folder("make the temporary file for"),
+            parent_of(m_target));
+}
+
+std::string AtomicFile::in_folder(std::string_view what) const {
+  return std::string(what) + " " + m_target + " in";
 }
 
 std::string AtomicFile::fresh_name() const {
   constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz012345";
   std::array<unsigned char, k_random_letters> random{};
   if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
-    throw unwritable("get random bytes for a file beside", m_target, errno);
+    throw unwritable_error("get random bytes for a file beside", m_target, errno);
   }
   std::string name = temporary_prefix(m_name);
   for (const unsigned char byte : random) {
@@ -175,7 +167,7 @@ void AtomicFile::allocate(std::size_t bytes) {
     error = write_at(m_fd.get(), std::string(bytes, '\0'), 0);
   }
   if (error != 0) {
-    throw unwritable("reserve space for", m_target, error, "free some space");
+    throw unwritable_error("reserve space for", m_target, error);
   }
 }
 
@@ -185,7 +177,7 @@ void AtomicFile::adopt_identity() {
   struct stat old {};
   struct stat ours {};
   if (fstat(m_fd.get(), &ours) != 0) {
-    throw unwritable("look at a temporary file beside", m_target, errno);
+    throw unwritable_error("look at a temporary file beside", m_target, errno);
   }
   mode_t mode = 0600;
   if (fstatat(m_folder.get(), m_name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -195,16 +187,15 @@ void AtomicFile::adopt_identity() {
       const bool kept = fchown(m_fd.get(), old.st_uid, old.st_gid) == 0;
       const int error = errno;
       if (!kept && (old.st_uid != ours.st_uid || group_means_something)) {
-        throw unwritable("keep the owner (" + owner_text(old) + ") of", m_target, error,
-                         "run as its owner, or give the file to the user that runs the job");
+        throw unwritable_error("replace, and keep the owner of,", m_target, error);
       }
     }
   } else if (errno != ENOENT) {
-    throw unwritable("look at", m_target, errno);
+    throw unwritable_error("look at", m_target, errno);
   }
   // After the chown, which clears the set-id bits; and also for a new file, whatever the umask was.
   if (fchmod(m_fd.get(), mode) != 0) {
-    throw unwritable("set the mode of a temporary file beside", m_target, errno);
+    throw unwritable_error("set the mode of a temporary file beside", m_target, errno);
   }
 }
 
@@ -220,7 +211,7 @@ void AtomicFile::name_temporary() {
       break;
     }
   }
-  throw unwritable("name a temporary file beside", m_target, errno);
+  throw unwritable_error(in_folder("name the temporary file for"), parent_of(m_target), errno);
 }
 
 void AtomicFile::commit(std::string_view content, bool durable) {
@@ -230,26 +221,26 @@ void AtomicFile::commit(std::string_view content, bool durable) {
     throw core::Error(core::Outcome::internal, "a second commit to " + m_target);
   }
   if (const int error = write_at(m_fd.get(), content, 0); error != 0) {
-    throw unwritable("write", m_target, error);
+    throw unwritable_error("write", m_target, error);
   }
   // What was reserved and is not needed.
   if (ftruncate(m_fd.get(), static_cast<off_t>(content.size())) != 0) {
-    throw unwritable("write", m_target, errno);
+    throw unwritable_error("write", m_target, errno);
   }
   // Again: the old file may have been given to somebody else, or replaced, since.
   adopt_identity();
   if (durable && fsync(m_fd.get()) != 0) {
-    throw unwritable("sync", m_target, errno);
+    throw unwritable_error("sync", m_target, errno);
   }
   if (m_temporary.empty()) {
     name_temporary();
   }
   if (renameat(m_folder.get(), m_temporary.c_str(), m_folder.get(), m_name.c_str()) != 0) {
-    throw unwritable("replace", m_target, errno);
+    throw unwritable_error("replace", m_target, errno);
   }
   m_temporary.clear();
   if (durable && fsync(m_folder.get()) != 0) {
-    throw unwritable("sync the folder of", m_target, errno);
+    throw unwritable_error("sync the folder of", m_target, errno);
   }
 }
 
@@ -262,7 +253,12 @@ void remove_stale_temporaries(const std::string& path) noexcept try {
   }
   while (const dirent* entry = readdir(folder.get())) {
     const std::string_view name = entry->d_name;
-    if (name.size() == prefix.size() + k_random_letters && name.starts_with(prefix)) {
+    if (name.size() != prefix.size() + k_random_letters || !name.starts_with(prefix)) {
+      continue;
+    }
+    const UniqueFd left(
+        openat(dirfd(folder.get()), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (left && flock(left.get(), LOCK_EX | LOCK_NB) == 0) {
       unlinkat(dirfd(folder.get()), entry->d_name, 0);
     }
   }

@@ -35,6 +35,8 @@ class AtomicFile {
   void adopt_identity();
   void name_temporary();
   [[nodiscard]] std::string fresh_name() const;
+  /// "WHAT the file in", for messages that name the folder next.
+  [[nodiscard]] std::string in_folder(std::string_view what) const;
 
   std::string m_target;    ///< what is replaced, links resolved
   std::string m_name;      ///< its last component
@@ -44,9 +46,9 @@ class AtomicFile {
   UniqueFd m_fd;
 };
 
-/// Removes temporary files that a crashed process may have left for `path`: where O_TMPFILE is
-/// missing, or one killed between naming and renaming. To be called under the lock that serialises
-/// the writers.
+/// Removes temporary files that a killed process left for `path`: where O_TMPFILE is missing, or
+/// one killed between naming and renaming. Those of a living process are locked by it and stay.
+/// Reads the whole folder: for the rare start that finds a crash.
 void remove_stale_temporaries(const std::string& path) noexcept;
 
 } // namespace oncerun::os

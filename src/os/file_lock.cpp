@@ -1,6 +1,7 @@
 #include "os/file_lock.hpp"
 
 #include "core/error.hpp"
+#include "os/byte_lock.hpp"
 
 #include <signal.h>
 #include <sys/file.h>
@@ -8,12 +9,17 @@
 #include <time.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <utility>
 
 namespace oncerun::os {
 
 namespace {
 
 constexpr long k_tick_ns = 40'000'000;
+/// Far beyond every file's end, and beyond the bytes of the liveness file (life_bytes.hpp), which
+/// the same file may also be. Never written.
+constexpr std::int64_t k_mark = (std::int64_t{1} << 62) + 1;
 
 extern "C" void on_tick(int) {
 }
@@ -113,6 +119,51 @@ bool is_same_file(int fd, const std::string& path) noexcept {
   struct stat there {};
   return fstat(fd, &held) == 0 && stat(path.c_str(), &there) == 0 && held.st_dev == there.st_dev &&
          held.st_ino == there.st_ino;
+}
+
+UniqueFd lock_path(const std::string& path, const std::function<UniqueFd()>& open,
+                   const Deadline& deadline, const core::StopRequest& stop) {
+  while (true) {
+    UniqueFd fd = open();
+    switch (lock_file(fd.get(), deadline, stop, path)) {
+    case FileLock::held_by_other:
+      return UniqueFd();
+    case FileLock::stopped:
+      throw core::Interrupted(stop.pending());
+    case FileLock::taken:
+      break;
+    }
+    if (is_same_file(fd.get(), path)) {
+      return fd;
+    }
+    if (const int signal = stop.pending(); signal != 0) {
+      throw core::Interrupted(signal);
+    }
+  }
+}
+
+HeldFlock::HeldFlock(UniqueFd fd, const std::string& path, bool marked)
+    : m_fd(std::move(fd)), m_marked(marked && try_lock_byte(m_fd.get(), k_mark, path)) {
+}
+
+HeldFlock::~HeldFlock() {
+  HeldFlock::release();
+}
+
+void HeldFlock::release() noexcept {
+  if (!m_fd) {
+    return;
+  }
+  if (m_marked) {
+    unlock_byte(m_fd.get(), k_mark);
+  }
+  while (flock(m_fd.get(), LOCK_UN) != 0 && errno == EINTR) {
+  }
+  m_fd.reset();
+}
+
+bool is_marked_held(int fd, const std::string& path) {
+  return is_byte_locked(fd, k_mark, path);
 }
 
 } // namespace oncerun::os
