@@ -11,28 +11,33 @@
 
 namespace oncerun::os {
 
-/// The liveness file: a small file with a random id and the highest token seen, and far beyond its
-/// end two bytes an attempt that are locked and never written (design, section 5, "Is the owner
+/// The liveness file: a small text file with a random id and the highest token seen, and far beyond
+/// its end two bytes an attempt that are locked and never written (design, section 5, "Is the owner
 /// alive?"). The offset comes from the attempt's serial, so nothing is reused and nothing piles up.
 /// Never unlinked by us.
 class LifeFile {
-public:
+ public:
   /// Opens an existing file, or makes one with a fresh id. `owner_of` names the file whose owner a
   /// new one gets when root makes it (the ledger), so that it shuts nobody out.
   /// Throws Error (unwritable, config when it is no liveness file).
   [[nodiscard]] static LifeFile open(const std::string& path, const std::string& owner_of);
-  /// For looking: opens read-only, makes nothing. `exists()` is false when the file is missing.
+  /// For looking: opens read-only, makes nothing. `exists()` is false when the file is missing or
+  /// cannot be read, and then nothing can be proven by it.
   [[nodiscard]] static LifeFile look(const std::string& path);
 
   [[nodiscard]] bool exists() const noexcept { return static_cast<bool>(m_fd); }
   [[nodiscard]] const std::string& path() const noexcept { return m_path; }
+  /// Empty while the file does not exist.
   [[nodiscard]] const std::string& id() const noexcept { return m_id; }
   /// Highest token ever remembered here; 0 for none.
   [[nodiscard]] std::int64_t highest_token() const;
-  /// Call after the commit that made the token durable, never before: a remembered token that the
-  /// ledger does not have makes it look like a restored copy.
+  /// Keeps the larger of `token` and what stands there; not synced, since after a power cut a lower
+  /// value merely protects less. Call after the commit that made the token durable, never before: a
+  /// remembered token that the ledger does not have makes it look like a restored copy. Callers
+  /// exclude each other (the guard). Throws Error (unwritable).
   void remember_token(std::int64_t token);
-  /// A fresh id, in place: attempts of before are not provable any more. Only `ledger accept`.
+  /// A fresh id, in place and synced: attempts of before are not provable any more. Only
+  /// `ledger accept`. Throws Error (unwritable).
   void renew_id();
 
   /// Judges the owner of an attempt without a recorded end. `self` is this process's identity
@@ -44,7 +49,12 @@ public:
   /// Whether the owner's byte of this serial is held; cheap (one system call).
   [[nodiscard]] bool owner_byte_held(std::int64_t serial) const;
 
-private:
+ private:
+  friend class HeldLife;
+  void read_or_make_id();
+  [[nodiscard]] std::vector<pid_t> tree_of(std::int64_t serial, const std::string& run_id,
+                                           bool same_boot, bool byte_held) const;
+
   std::string m_path;
   std::string m_id;
   UniqueFd m_fd;
@@ -53,7 +63,7 @@ private:
 /// The two bytes of one attempt, held. The tree's byte sits on a description of its own, which the
 /// command inherits.
 class HeldLife {
-public:
+ public:
   /// Throws Error (unwritable); the bytes of a fresh serial are free unless the file is foreign.
   [[nodiscard]] static HeldLife take(const LifeFile& file, std::int64_t serial);
   HeldLife() = default;
@@ -64,7 +74,7 @@ public:
   /// Unlocks the tree's byte explicitly: daemons that inherited the descriptor hold nothing.
   void release_tree() noexcept;
 
-private:
+ private:
   std::int64_t m_serial = 0;
   UniqueFd m_owner;
   UniqueFd m_tree;
