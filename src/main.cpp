@@ -1,1 +1,7 @@
-int main() {}
+#include "cli/cli.hpp"
+
+#include <unistd.h>
+
+int main(int argc, char** argv) {
+  return oncerun::cli::main(argc, argv, environ);
+}

@@ -73,6 +73,10 @@ bool has_control_character(std::string_view text) noexcept {
   return false;
 }
 
+std::string title(const RunKey& run) {
+  return run.job.text() + " " + run.date.label();
+}
+
 JobName JobName::parse(std::string_view text) {
   const std::string hint = "a job name is 1 to 200 bytes of UTF-8 without control characters";
   if (text.empty()) {

@@ -10,14 +10,14 @@ namespace oncerun::core {
 /// The name of a job: 1 to 200 bytes of UTF-8 without control characters (C0, DEL, C1). Compared
 /// byte for byte, never normalised: two names that look alike are two jobs.
 class JobName {
-public:
+ public:
   static constexpr std::size_t k_max_bytes = 200;
   /// Throws UsageError.
   [[nodiscard]] static JobName parse(std::string_view text);
   [[nodiscard]] const std::string& text() const noexcept { return m_text; }
   friend auto operator<=>(const JobName&, const JobName&) = default;
 
-private:
+ private:
   explicit JobName(std::string text) : m_text(std::move(text)) {}
   std::string m_text;
 };
@@ -25,13 +25,13 @@ private:
 /// The label of one period (design: biz date). Labels of one period kind sort by time.
 /// Which labels a period allows is the calendar's business (calendar.hpp); here it is a value.
 class BizDate {
-public:
+ public:
   static constexpr std::size_t k_max_bytes = 512;
   explicit BizDate(std::string label) : m_label(std::move(label)) {}
   [[nodiscard]] const std::string& label() const noexcept { return m_label; }
   friend auto operator<=>(const BizDate&, const BizDate&) = default;
 
-private:
+ private:
   std::string m_label;
 };
 
@@ -48,6 +48,9 @@ struct RunKey {
   BizDate date;
   friend auto operator<=>(const RunKey&, const RunKey&) = default;
 };
+
+/// "settle 2026-10-26", as messages name a run.
+[[nodiscard]] std::string title(const RunKey& run);
 
 /// Whether `text` is well-formed UTF-8 (RFC 3629: no overlong forms, no surrogates).
 [[nodiscard]] bool is_utf8(std::string_view text) noexcept;

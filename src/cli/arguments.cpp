@@ -1,0 +1,212 @@
+#include "cli/arguments.hpp"
+
+#include "cli/versions.hpp"
+#include "core/error.hpp"
+#include "core/nearest.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace oncerun::cli {
+
+namespace {
+
+core::UsageError unknown_option(const std::string& token, std::string_view name,
+                                unsigned contexts) {
+  std::vector<std::string_view> candidates;
+  for (const Option& option : options()) {
+    if ((option.contexts & contexts) != 0) {
+      candidates.push_back(option.name);
+    }
+  }
+  std::string hint = "oncerun --help lists the options";
+  if (const auto near = core::nearest(name, candidates)) {
+    hint = "did you mean --" + std::string(*near) + "?";
+  }
+  return core::UsageError("unknown option " + token, hint);
+}
+
+/// The options that a token names: one for `--name` and `--name=value`, several for `-ab`.
+std::vector<const Option*> named_by(const std::string& token, unsigned contexts) {
+  std::vector<const Option*> found;
+  if (token.starts_with("--")) {
+    const std::string name = token.substr(2, token.find('=') - 2);
+    const Option* option = find_option(name, contexts);
+    if (option == nullptr) {
+      throw unknown_option("--" + name, name, contexts);
+    }
+    found.push_back(option);
+    return found;
+  }
+  for (std::size_t i = 1; i < token.size(); ++i) {
+    const Option* option = find_option(token[i], contexts);
+    if (option == nullptr) {
+      throw unknown_option("-" + std::string(1, token[i]), std::string_view(&token[i], 1),
+                           contexts);
+    }
+    found.push_back(option);
+    if (!option->value.empty()) {
+      break; // the rest of the token is its value
+    }
+  }
+  return found;
+}
+
+bool takes_next_token(const std::string& token, const Option& last) {
+  if (last.value.empty()) {
+    return false;
+  }
+  if (token.starts_with("--")) {
+    return token.find('=') == std::string::npos;
+  }
+  return token.back() == last.letter;
+}
+
+/// The subcommand that the first words name, and how many words that takes.
+std::pair<const Subcommand*, std::size_t> find_subcommand(const std::vector<std::string>& own) {
+  for (const Subcommand& subcommand : subcommands()) {
+    const std::size_t words = 1 + static_cast<std::size_t>(std::count(subcommand.name.begin(),
+                                                                      subcommand.name.end(), ' '));
+    if (own.size() < words) {
+      continue;
+    }
+    std::string joined = own[0];
+    for (std::size_t i = 1; i < words; ++i) {
+      joined += " " + own[i];
+    }
+    if (joined == subcommand.name) {
+      return {&subcommand, words};
+    }
+  }
+  return {nullptr, 0};
+}
+
+core::UsageError unknown_subcommand(const std::string& word) {
+  std::vector<std::string_view> candidates;
+  for (const Subcommand& subcommand : subcommands()) {
+    candidates.push_back(subcommand.name);
+    if (subcommand.name.starts_with(word + " ")) {
+      return core::UsageError("'" + word + "' is only half of a subcommand",
+                              "did you mean '" + std::string(subcommand.name) + "'?");
+    }
+  }
+  std::string hint = "a command to run comes after --: oncerun -j NAME -- COMMAND";
+  if (const auto near = core::nearest(word, candidates)) {
+    hint = "did you mean '" + std::string(*near) + "'?";
+  }
+  return core::UsageError("unknown subcommand '" + word + "'", hint);
+}
+
+std::string flag_names(const Option& option) {
+  std::string names = option.letter != 0 ? std::string("-") + option.letter + "," : "";
+  return names + "--" + std::string(option.name);
+}
+
+} // namespace
+
+SplitArguments split_arguments(int argc, const char* const* argv) {
+  SplitArguments split;
+  int i = 1;
+  for (; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--") {
+      split.has_separator = true;
+      ++i;
+      break;
+    }
+    split.own.emplace_back(argv[i]);
+  }
+  for (; i < argc; ++i) {
+    split.command.emplace_back(argv[i]);
+  }
+  return split;
+}
+
+Arguments Arguments::parse(const SplitArguments& split) {
+  Arguments arguments;
+  std::vector<std::string> own = split.own;
+  if (!own.empty() && !own.front().starts_with("-")) {
+    const auto [subcommand, words] = find_subcommand(own);
+    if (subcommand == nullptr) {
+      throw unknown_subcommand(own.front());
+    }
+    arguments.m_context = subcommand->context;
+    own.erase(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(words));
+  }
+
+  // Only what is named here is registered: registering everything costs more than parsing it.
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_windows_style_options(false);
+  std::set<std::string_view> registered;
+  std::map<std::string_view, int> flags;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const std::string& token = own[i];
+    if (token.size() < 2 || token.front() != '-') {
+      const std::string hint = arguments.m_context == k_run
+                                   ? "the command comes after --: oncerun -j NAME -- COMMAND"
+                                   : "oncerun --help lists the subcommands";
+      throw core::UsageError("unexpected argument '" + token + "'", hint);
+    }
+    const std::vector<const Option*> found = named_by(token, arguments.m_context);
+    for (const Option* option : found) {
+      if (!registered.insert(option->name).second) {
+        if (!option->repeatable && !option->value.empty()) {
+          throw core::UsageError("option --" + std::string(option->name) + " is given twice");
+        }
+        continue;
+      }
+      if (option->value.empty()) {
+        app.add_flag(flag_names(*option), flags[option->name]);
+        arguments.m_values[std::string(option->name)] = {};
+      } else {
+        app.add_option(flag_names(*option), arguments.m_values[std::string(option->name)])
+            ->expected(1)
+            ->allow_extra_args(false)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      }
+    }
+    if (takes_next_token(token, *found.back())) {
+      if (i + 1 >= own.size()) {
+        throw core::UsageError("option --" + std::string(found.back()->name) + " needs a value",
+                               "--" + std::string(found.back()->name) + " " +
+                                   std::string(found.back()->value));
+      }
+      ++i;
+    } else if (found.back()->value.empty() && token.find('=') != std::string::npos) {
+      throw core::UsageError("option --" + std::string(found.back()->name) + " takes no value");
+    }
+  }
+  try {
+    std::reverse(own.begin(), own.end()); // what CLI11 expects of a vector
+    app.parse(own);
+  } catch (const CLI::ParseError& error) {
+    throw core::UsageError("cannot read the options: " + std::string(error.what()),
+                           "a value that begins with - is given as --option=VALUE");
+  }
+  return arguments;
+}
+
+bool Arguments::has(std::string_view option) const {
+  return m_values.find(option) != m_values.end();
+}
+
+std::optional<std::string> Arguments::value(std::string_view option) const {
+  const auto found = m_values.find(option);
+  if (found == m_values.end() || found->second.empty()) {
+    return std::nullopt;
+  }
+  return found->second.front();
+}
+
+std::vector<std::string> Arguments::values(std::string_view option) const {
+  const auto found = m_values.find(option);
+  return found == m_values.end() ? std::vector<std::string>{} : found->second;
+}
+
+std::string cli11_version() {
+  return CLI11_VERSION;
+}
+
+} // namespace oncerun::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "cli/settings.hpp"
+#include "core/ledger.hpp"
+#include "core/lock.hpp"
+
+#include <memory>
+
+namespace oncerun::cli {
+
+/// The parts that an invocation works with, put together from what was asked for.
+struct Composition {
+  std::unique_ptr<core::Ledger> ledger;
+  std::unique_ptr<core::Lock> lock;
+};
+
+/// For a run. With `look_only` (--explain) nothing is made that does not exist.
+[[nodiscard]] Composition compose(const Stores& stores, const core::JobName& job, bool look_only);
+
+/// For a subcommand: no lock. A ledger that does not exist is an Error (unavailable) that says so.
+[[nodiscard]] std::unique_ptr<core::Ledger> open_existing(const Stores& stores);
+
+} // namespace oncerun::cli

@@ -1,0 +1,408 @@
+#include "run/pipeline.hpp"
+
+#include "core/error.hpp"
+#include "os/host.hpp"
+#include "run/attempt.hpp"
+#include "run/evidence.hpp"
+#include "run/replace.hpp"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace oncerun::run {
+
+namespace {
+
+constexpr std::chrono::milliseconds k_poll{100};
+
+bool lives(const core::Sighting& seen) noexcept {
+  return seen.owner == core::OwnerLife::alive || seen.owner == core::OwnerLife::orphaned;
+}
+
+/// Whether what stands there is still the attempt that was seen.
+bool same_attempt(const core::Sighting& seen, const core::Sighting& now) noexcept {
+  if (!seen.run || !now.run) {
+    return !seen.run && !now.run;
+  }
+  return seen.run->run_id == now.run->run_id && seen.run->token == now.run->token &&
+         seen.run->status == now.run->status;
+}
+
+/// Exponential with full jitter over the upper half, so that hosts do not retry in step.
+std::chrono::milliseconds retry_delay(std::chrono::milliseconds base, int retry) {
+  constexpr int k_max_doublings = 10;
+  const auto longest = base * (1 << std::min(retry - 1, k_max_doublings));
+  std::random_device device;
+  std::uniform_int_distribution<std::int64_t> spread(longest.count() / 2, longest.count());
+  return std::chrono::milliseconds(spread(device));
+}
+
+} // namespace
+
+Pipeline::Pipeline(const Plan& plan, core::Ledger& ledger, core::Lock& lock, os::Signals& signals,
+                   Log& log)
+    : m_plan(plan), m_ledger(ledger), m_lock(lock), m_signals(signals), m_log(log),
+      m_publisher(plan, ledger, signals, log), m_telling(plan, log),
+      m_deadline(os::Deadline::after(plan.wait)) {
+}
+
+core::Situation Pipeline::situation(const core::Sighting& seen) const {
+  core::Situation s;
+  s.row = seen.row();
+  s.owner = seen.owner;
+  s.at_or_below_floor = seen.at_or_below_floor;
+  s.guarantee = m_plan.guarantee;
+  s.has_check = m_plan.check.has_value();
+  s.check_first = m_plan.check && m_plan.check->first;
+  s.rerun = m_plan.rerun;
+  return s;
+}
+
+Result Pipeline::execute() {
+  try {
+    if (std::optional<Result> result = peek()) {
+      return *result;
+    }
+    if (std::optional<Result> result = settle_other_date()) {
+      return *result;
+    }
+    return acquire_and_run();
+  } catch (const core::Interrupted& stop) {
+    Result result = stopped_by(stop.signal());
+    m_log.say(Level::error,
+              core::title(m_plan.key) + ": " + result.reason + "; nothing was started");
+    return result;
+  }
+}
+
+Explanation Pipeline::explain() {
+  Explanation explanation;
+  explanation.seen = m_ledger.look(m_plan.key);
+  explanation.decision = core::decide(situation(explanation.seen));
+  explanation.other = m_ledger.pending_other(m_plan.key);
+  explanation.lock_held = m_lock.is_held();
+  if (explanation.lock_held) {
+    explanation.lock_holder = m_lock.holder();
+  }
+  return explanation;
+}
+
+/// The skip: a date that is done, or that somebody runs and nobody waits for, takes no lock and
+/// changes no file. Everything else has to be looked at again under the lock.
+std::optional<Result> Pipeline::peek() {
+  const core::Sighting seen = m_ledger.look(m_plan.key);
+  m_publisher.ledger_knows_job(seen.job.has_value());
+  const core::Decision decision = core::decide(situation(seen));
+  if (decision.action == core::Action::leave) {
+    return m_telling.left_alone(seen, decision);
+  }
+  const bool stays = m_plan.wait == std::chrono::milliseconds::zero() && !m_plan.replace;
+  if (decision.action == core::Action::busy && stays) {
+    return m_telling.busy(seen);
+  }
+  return std::nullopt;
+}
+
+std::optional<Result> Pipeline::settle_other_date() {
+  const std::optional<core::Sighting> other = m_ledger.pending_other(m_plan.key);
+  if (!other || !other->run || lives(*other)) {
+    return std::nullopt; // one that lives is found again behind the lock
+  }
+  const core::RunKey& key = other->run->key;
+  Plan plan = m_plan;
+  plan.key = key;
+  plan.slot = core::slot_labelled(m_plan.period, *m_plan.zone, key.date.label());
+  plan.rerun = false;
+  if (m_plan.date_is_label) {
+    // The asked date's command line must never run another date; only the check may settle it.
+    plan.settle_only = true;
+  }
+  m_log.say(Level::note,
+            core::title(key) + " is not settled and comes before " + m_plan.key.date.label());
+  Pipeline before(plan, m_ledger, m_lock, m_signals, m_log);
+  const Result result = before.acquire_and_run();
+  if (result.outcome == core::Outcome::done) {
+    return std::nullopt;
+  }
+  if (result.outcome == core::Outcome::signalled || result.outcome == core::Outcome::busy ||
+      result.outcome == core::Outcome::blocked || result.outcome == core::Outcome::unrecorded) {
+    return result;
+  }
+  Result held_back = result_of(core::Outcome::held, core::title(key) + " did not end done");
+  held_back.started = result.started;
+  m_log.say(Level::error, core::title(m_plan.key) + " is held: " + held_back.reason,
+            "settle " + key.date.label() + " first: oncerun resolve, or a check");
+  return held_back;
+}
+
+Result Pipeline::acquire_and_run() {
+  m_publisher.check_writable();
+  while (true) {
+    Round round;
+    if (std::unique_ptr<core::HeldLock> lock =
+            m_lock.acquire(m_plan.key, m_deadline.left(), m_signals)) {
+      round = claim_and_run(*lock);
+      lock->release();
+    } else {
+      round = locked_out();
+    }
+    if (round.result) {
+      return *round.result;
+    }
+  }
+}
+
+/// The lock is held and --wait is over: says by whom. The holder may be between lock and claim, so
+/// who it is may take a moment to be known.
+Pipeline::Round Pipeline::locked_out() {
+  const os::Deadline known_by = os::Deadline::after(std::chrono::milliseconds(100));
+  std::optional<core::LockNote> note;
+  while (true) {
+    const core::Sighting seen = m_ledger.look(m_plan.key);
+    if (lives(seen)) {
+      return in_the_way(m_plan.key, seen);
+    }
+    for (const core::Sighting& other : m_ledger.overview(m_plan.key.job)) {
+      if (other.run && lives(other) && other.run->key.date != m_plan.key.date) {
+        return in_the_way(other.run->key, other);
+      }
+    }
+    note = m_lock.holder();
+    if (note || known_by.passed()) {
+      break;
+    }
+    constexpr std::chrono::milliseconds k_step{10};
+    sleep_unless_stopped(k_step, m_signals);
+  }
+  if (!note) {
+    return {m_telling.blocked("the lock is held (" + m_lock.describe() + ")")};
+  }
+  if (note->date == m_plan.key.date.label()) {
+    m_log.say(Level::skip, core::title(m_plan.key) + " is about to be run by " + note->host +
+                               ", pid " + std::to_string(note->pid));
+    return {result_of(core::Outcome::busy, "another oncerun is about to run it")};
+  }
+  return {m_telling.blocked("the lock is held for " + note->date + " by " + note->host + ", pid " +
+                            std::to_string(note->pid) + ", since " + note->since)};
+}
+
+Pipeline::Round Pipeline::claim_and_run(core::HeldLock& lock) {
+  return claim_with(
+      lock, [this](const core::Sighting& seen) { return core::decide(situation(seen)); }, "");
+}
+
+Pipeline::Round Pipeline::claim_with(core::HeldLock& lock, const core::Decider& decider,
+                                     const std::string& check_verdict) {
+  const core::Decider gate = [this, &decider](const core::Sighting& seen) {
+    core::Decision decision = decider(seen);
+    const bool starts = decision.action == core::Action::start ||
+                        decision.action == core::Action::start_new_generation;
+    if (starts && m_plan.settle_only) {
+      decision.action = core::Action::hold;
+    }
+    return decision;
+  };
+  core::ClaimOutcome outcome = m_ledger.claim(lock, request(check_verdict), gate, m_signals);
+  if (auto* claimed = std::get_if<core::Claimed>(&outcome)) {
+    Result result = run_attempts(lock, std::move(*claimed));
+    if (result.check_verdict.empty()) {
+      result.check_verdict = check_verdict;
+    }
+    return {result};
+  }
+  if (const auto* other = std::get_if<core::OtherDateLives>(&outcome)) {
+    lock.release();
+    core::Sighting seen;
+    seen.run = other->run;
+    seen.owner = other->owner;
+    seen.pids = other->pids;
+    return in_the_way(other->run.key, seen);
+  }
+  return not_claimed(lock, std::get<core::NotClaimed>(outcome));
+}
+
+Pipeline::Round Pipeline::not_claimed(core::HeldLock& lock, const core::NotClaimed& found) {
+  switch (found.decision.action) {
+  case core::Action::leave:
+    m_publisher.after_result(); // the row may be done by a result that was just posted
+    return {m_telling.left_alone(found.sighting, found.decision)};
+  case core::Action::busy:
+    lock.release();
+    return in_the_way(m_plan.key, found.sighting);
+  case core::Action::ask:
+    return ask(lock, found.sighting);
+  case core::Action::hold:
+  case core::Action::start:
+  case core::Action::start_new_generation:
+    break;
+  }
+  return {m_telling.held(found.sighting, found.decision)};
+}
+
+Pipeline::Round Pipeline::ask(core::HeldLock& lock, const core::Sighting& seen) {
+  const Answered answered = ask_about(m_plan, seen, m_signals);
+  switch (answered.decision) {
+  case core::AfterCheck::mark_done: {
+    if (!m_ledger.settle(m_plan.key, seen, found_done(answered.verdict), m_signals)) {
+      return {}; // it changed meanwhile: look again
+    }
+    m_publisher.after_result();
+    Result result = result_of(core::Outcome::done, "the check found it done");
+    result.status = core::name_of(core::RunStatus::done);
+    result.check_verdict = answered.verdict;
+    m_log.say(Level::note,
+              core::title(m_plan.key) + ": the check found it done; nothing was started");
+    return {result};
+  }
+  case core::AfterCheck::start:
+    return claim_with(
+        lock,
+        [this, &seen](const core::Sighting& now) {
+          const core::Decision decision = core::decide(situation(now));
+          if (decision.action == core::Action::ask && same_attempt(seen, now)) {
+            return core::Decision{core::Action::start, decision.reason};
+          }
+          return decision;
+        },
+        answered.verdict);
+  case core::AfterCheck::ask_again:
+  case core::AfterCheck::hold:
+    break;
+  }
+  Result result = result_of(core::Outcome::held, "the check gave no clear answer");
+  result.status = core::name_of(seen.run ? seen.run->status : core::RunStatus::unknown);
+  result.check_verdict = answered.verdict;
+  m_log.say(Level::error,
+            core::title(m_plan.key) +
+                " is held: the check gave no clear answer: " + answered.verdict,
+            "try it by hand with oncerun check, or settle it with oncerun resolve");
+  return {result};
+}
+
+/// Another run lives, of this date or of another: waits, replaces, or says busy or blocked.
+Pipeline::Round Pipeline::in_the_way(const core::RunKey& run, const core::Sighting& seen) {
+  if (!m_deadline.passed()) {
+    wait_for_change(run);
+    return {};
+  }
+  if (m_plan.replace && !m_replaced) {
+    m_replaced = true;
+    if (stop_run_in_the_way(m_plan, m_ledger, run, m_signals, m_log) == Replaced::gone) {
+      return {};
+    }
+  }
+  if (run.date == m_plan.key.date) {
+    return {m_telling.busy(seen)};
+  }
+  if (seen.owner == core::OwnerLife::orphaned) {
+    return {
+        m_telling.blocked("the command of " + run.date.label() +
+                          " still runs though its oncerun is gone: " + Telling::pids(seen.pids))};
+  }
+  return {m_telling.blocked(run.date.label() + " is running since " + seen.run->started_at +
+                            " on " + seen.run->host + ", pid " + std::to_string(seen.run->pid))};
+}
+
+void Pipeline::wait_for_change(const core::RunKey& run) {
+  while (!m_deadline.passed() && lives(m_ledger.look(run))) {
+    sleep_unless_stopped(std::min(k_poll, m_deadline.left()), m_signals);
+  }
+}
+
+core::Settlement Pipeline::found_done(const std::string& verdict) const {
+  return {core::RunStatus::done, "check",    os::who_am_i(), verdict,
+          m_plan.period.text(),  zone_name()};
+}
+
+std::string Pipeline::zone_name() const {
+  return m_plan.zone != nullptr ? m_plan.zone->name() : "";
+}
+
+core::ClaimRequest Pipeline::request(const std::string& check_verdict) const {
+  core::ClaimRequest request{.key = m_plan.key,
+                             .period = m_plan.period.text(),
+                             .zone = zone_name(),
+                             .sortable_labels = !m_plan.period.is_key(),
+                             .guarantee = m_plan.guarantee,
+                             .run_id = os::random_uuid(),
+                             .check_verdict = check_verdict,
+                             .evidence = std::nullopt};
+  take_evidence(m_plan, m_publisher.job_is_known(), request);
+  return request;
+}
+
+Result Pipeline::run_attempts(core::HeldLock& lock, core::Claimed claimed) {
+  m_telling.claimed(claimed, m_ledger.describe());
+  std::unique_ptr<core::Claim> claim = std::move(claimed.claim);
+  Attempt attempt(m_plan, m_publisher, m_signals, m_log, lock.inherited_fd());
+  Result result = attempt.run(*claim);
+  for (int retry = 1; retry <= m_plan.retries; ++retry) {
+    const bool again = result.started && result.status == core::name_of(core::RunStatus::failed);
+    if (!again || result.outcome == core::Outcome::unrecorded) {
+      break;
+    }
+    // The old claim lives until the new one is made: its owner's byte keeps the run owned.
+    std::unique_ptr<core::Claim> next = claim_retry(lock, claim->run(), retry, result);
+    if (!next) {
+      break;
+    }
+    claim = std::move(next);
+    result = attempt.run(*claim);
+  }
+  return result;
+}
+
+std::unique_ptr<core::Claim> Pipeline::claim_retry(core::HeldLock& lock,
+                                                   const core::ClaimedRun& previous, int retry,
+                                                   Result& result) {
+  const std::chrono::milliseconds delay = retry_delay(m_plan.retry_delay, retry);
+  m_log.say(Level::note, core::title(m_plan.key) + ": retry " + std::to_string(retry) + " of " +
+                             std::to_string(m_plan.retries) + " in " +
+                             std::to_string(delay.count()) + " ms");
+  try {
+    sleep_unless_stopped(delay, m_signals);
+    std::string verdict;
+    if (m_plan.check) {
+      const core::Sighting seen = m_ledger.look(m_plan.key);
+      const Answered answered = ask_about(m_plan, seen, m_signals);
+      verdict = answered.verdict;
+      result.check_verdict = verdict;
+      if (answered.decision == core::AfterCheck::mark_done) {
+        if (m_ledger.settle(m_plan.key, seen, found_done(verdict), m_signals)) {
+          m_publisher.after_result();
+          result.outcome = core::Outcome::done;
+          result.exit_code = 0;
+          result.status = core::name_of(core::RunStatus::done);
+        }
+        return nullptr;
+      }
+      if (answered.decision == core::AfterCheck::hold) {
+        m_log.say(Level::error, core::title(m_plan.key) +
+                                    ": no retry, the check gave no clear answer: " + verdict);
+        return nullptr;
+      }
+    }
+    core::ClaimOutcome outcome = m_ledger.claim(
+        lock, request(verdict),
+        [&previous](const core::Sighting& now) {
+          const bool ours = now.run && now.run->run_id == previous.run_id &&
+                            now.run->status == core::RunStatus::failed;
+          return core::Decision{ours ? core::Action::start : core::Action::hold,
+                                core::Reason::failed_before};
+        },
+        m_signals);
+    if (auto* claimed = std::get_if<core::Claimed>(&outcome)) {
+      return std::move(claimed->claim);
+    }
+    m_log.say(Level::error, core::title(m_plan.key) + ": no retry, somebody settled it meanwhile");
+  } catch (const core::Interrupted& stop) {
+    result.outcome = core::Outcome::signalled;
+    result.exit_code = 128 + stop.signal();
+    m_log.say(Level::error, core::title(m_plan.key) + ": stopped by " +
+                                core::signal_name(stop.signal()) + " before the next attempt");
+  }
+  return nullptr;
+}
+
+} // namespace oncerun::run
