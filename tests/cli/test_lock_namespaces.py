@@ -6,8 +6,6 @@ import signal
 from oncerun_test import (ABSENT, BUSY, DATE, DONE, EARLIER, HELD, JOB, LATER, NEXT, UNWRITABLE,
                           Case, main, process_state)
 
-CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc"]
-
 # Runs the rest of the line as if on the machine and in the boot that two files name.
 ELSEWHERE = """
 mount --make-rprivate / &&
@@ -16,27 +14,10 @@ shift 2; exec "$@"
 """
 
 
-def child_of(pid):
-    """The only child of a process, 0 while there is none."""
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    if int(file.read().rpartition(b")")[2].split()[1]) == pid:
-                        return int(name)
-            except OSError:
-                pass
-    return 0
-
-
 class Containers(Case):
     def setUp(self):
         super().setUp()
-        self.need_root()
-        self.need("unshare")
-        probe = self.spawn([*CONTAINER, "-m", "true"]).end()
-        if probe.returncode != 0:
-            self.skip(f"no namespaces here: {probe.stderr.strip()}")
+        self.need_containers()
 
     def crash_in_a_container(self):
         gate = self.gate()

@@ -69,7 +69,9 @@ JOB = "settle"
 # Downstream checks.
 PRESENT, ABSENT, UNCLEAR = "exit 0", "exit 10", "exit 2"
 
+# Prefixes: the run as another user; the run as the first process of a container.
 AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+CONTAINER = ["unshare", "--pid", "--fork", "--mount-proc"]
 
 
 class Started(subprocess.Popen):
@@ -392,6 +394,14 @@ class Case(unittest.TestCase):
             self.skip(f"no private mounts: {os.strerror(ctypes.get_errno())}")
         self.mount("--make-rprivate", "/")
 
+    def need_containers(self):
+        """Skips where CONTAINER with a mount namespace cannot be made."""
+        self.need_root()
+        self.need("unshare")
+        probe = self.spawn([*CONTAINER, "--mount", "true"]).end()
+        if probe.returncode != 0:
+            self.skip(f"no namespaces here: {probe.stderr.strip()}")
+
     def mount(self, *args):
         """mount(8) with these arguments; what was mounted in the test's folder goes at its end."""
         done = subprocess.run(["mount", *args], capture_output=True, text=True, check=False)
@@ -445,6 +455,19 @@ def kill_if_still(pid, entry, number=signal.SIGKILL):
         pass
     finally:
         os.close(handle)
+
+
+def child_of(pid):
+    """A child of a process (unshare --fork has one); 0 if there is none."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    if int(file.read().rpartition(b")")[2].split()[1]) == pid:
+                        return int(name)
+            except OSError:
+                pass
+    return 0
 
 
 def process_state(pid):

@@ -1,0 +1,158 @@
+"""The ledger under many hands: G01, G08, and a lock of somebody else's on the database."""
+
+import os
+import sqlite3
+import time
+
+from oncerun_test import (BLOCKED, BUSY, DATE, DONE, EARLIER, NEXT, UNAVAILABLE, Case, main)
+
+# Waits for a line of its own from the FIFO $1, then becomes the rest of the line.
+AT_THE_BARRIER = ["sh", "-c", 'read _ <"$0" && exec "$@"']
+
+
+class Stampede(Case):
+    def at_once(self, count, *args, jobs=None, **kw):
+        """Starts `count` calls that leave a barrier together; returns their results."""
+        barrier = self.path("barrier")
+        if not os.path.exists(barrier):
+            os.mkfifo(barrier)
+        held = os.open(barrier, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            started = [self.start(*args, prefix=[*AT_THE_BARRIER, barrier],
+                                  job=jobs[number] if jobs else ..., **kw)
+                       for number in range(count)]
+            os.write(held, b"\n" * count)
+            return [process.end() for process in started]
+        finally:
+            os.close(held)
+
+    def no_lock_trouble(self, result):
+        self.assertNotIn("database is locked", result.stderr + result.stdout)
+
+    def stampede(self, *args):
+        for number in range(20):
+            self.led, self.st = self.path(f"led{number}.db"), self.path(f"st{number}.json")
+            results = self.at_once(30, *args)
+            codes = sorted(result.returncode for result in results)
+            errors = [result.stderr for result in results if result.returncode not in (DONE, BUSY)]
+            self.assertEqual(errors, [], codes)
+            self.assertEqual(self.runs(), number + 1, codes)
+            for result in results:
+                self.no_lock_trouble(result)
+            self.assertStatus("done")
+            self.assertEqual(self.row()["attempts"], 1)
+
+    def test_G01a_thirty_first_calls_at_once_without_a_lock(self):
+        self.stampede("--lock", "none")
+
+    def test_G01a_thirty_first_calls_at_once_with_flock(self):
+        self.stampede("--lock", "flock")
+
+    def test_G01b_thirty_jobs_at_once(self):
+        results = self.at_once(30, jobs=[f"job {number}" for number in range(30)], state=None)
+        for result in results:
+            self.assertExit(result, DONE)
+            self.no_lock_trouble(result)
+        self.assertEqual(self.runs(), 30)
+        self.assertEqual(self.query("SELECT status, count(*) AS n FROM job_run GROUP BY status"),
+                         [{"status": "done", "n": 30}])
+        tokens = self.query("SELECT count(DISTINCT run_id) AS n FROM job_run")
+        self.assertEqual(tokens, [{"n": 30}])
+
+    def test_G08_two_from_a_barrier_and_a_third_later(self):
+        for lock in ("flock", "none"):
+            with self.subTest(lock=lock):
+                before = self.runs()
+                job = "job " + lock
+                results = self.at_once(2, "--lock", lock, jobs=[job, job], state=None)
+                self.assertIn(DONE, [result.returncode for result in results])
+                for result in results:
+                    self.assertIn(result.returncode, (DONE, BUSY), result.stderr)
+                self.assertExit(self.oncerun("--lock", lock, job=job, state=None), DONE)
+                self.assertEqual(self.runs(), before + 1)
+
+
+class HeldByAnother(Case):
+    """Somebody holds the database's write lock, as a sqlite3 shell with an open transaction does."""
+
+    def setUp(self):
+        super().setUp()
+        self.assertExit(self.oncerun(date=EARLIER, command=["true"]), DONE)
+
+    def hold(self):
+        connection = sqlite3.connect(self.led, isolation_level=None)
+        self.addCleanup(connection.close)
+        connection.execute("BEGIN IMMEDIATE")
+        return connection
+
+    def test_G01c_held_for_a_while_before_the_start(self):
+        holder = self.hold()
+        waiting = self.start()
+        time.sleep(1.5)  # the case's own timing
+        self.assertIsNone(waiting.poll(), waiting.err)
+        self.assertEqual(self.runs(), 0)
+        holder.execute("ROLLBACK")
+        result = waiting.end(timeout=5)
+        self.assertExit(result, DONE)
+        self.assertNotIn("locked", result.stderr)
+        self.assertEqual(self.runs(), 1)
+
+    def test_G01d_held_when_the_job_ends(self):
+        for code in (0, 3):
+            date = DATE if code == 0 else NEXT
+            gate = self.gate(f"gate{code}")
+            owner = self.start(date=date, command=f"{gate.shell}; exit {code}")
+            gate.wait_started()
+            holder = self.hold()
+            gate.go()
+            time.sleep(2)  # the case's own timing
+            self.assertIsNone(owner.poll(), owner.err)
+            holder.execute("ROLLBACK")
+            self.assertExit(owner.end(timeout=5), code)
+            self.assertStatus("failed" if code else "done", date=date)
+            self.assertEqual(self.row(date=date)["exit_code"], code)
+
+    def test_G01d_held_longer_than_the_busy_timeout_when_the_job_ends(self):
+        gate = self.gate()
+        owner = self.start(command=f"{gate.shell}; exit 3")
+        gate.wait_started()
+        holder = self.hold()
+        gate.go()
+        time.sleep(11)  # longer than busy_timeout, shorter than --record-timeout
+        self.assertIsNone(owner.poll(), owner.err)
+        holder.execute("ROLLBACK")
+        self.assertExit(owner.end(timeout=5), 3)
+        self.assertStatus("failed")
+
+    def test_G01e_held_longer_than_the_limit(self):
+        self.hold()
+        result = self.oncerun(timeout=20)
+        self.assertExit(result, UNAVAILABLE)
+        self.assertIn(self.led, result.stderr)
+        self.assertIn("hint:", result.stderr)
+        self.assertEqual(self.runs(), 0)
+        self.assertIsNone(self.row())
+
+    def test_a_skip_does_not_wait_for_a_writer(self):
+        self.hold()
+        result = self.oncerun(date=EARLIER, timeout=2)
+        self.assertExit(result, DONE)
+        self.assertEqual((result.stdout, result.stderr), ("", ""))
+
+    def test_waiting_for_the_database_ends_with_TERM(self):
+        self.hold()
+        waiting = self.start()
+        # It waits as soon as it holds a descriptor of the database.
+        self.wait_for(lambda: self.has_open(waiting.pid, self.led), what="the ledger to be opened")
+        waiting.terminate()
+        self.assertExit(waiting.end(timeout=1.5), 143)
+        self.assertEqual(self.runs(), 0)
+
+    def has_open(self, pid, path):
+        folder = f"/proc/{pid}/fd"
+        return any(os.path.realpath(os.path.join(folder, name)) == path
+                   for name in os.listdir(folder))
+
+
+if __name__ == "__main__":
+    main()
