@@ -37,10 +37,12 @@ bool is_cut_short(const Ending& ending, const ExitCodes& unknown_exit) noexcept 
   if (!ending.started) {
     return false;
   }
-  if (ending.signal || ending.stop_signal != 0 || ending.timed_out) {
+  // An ending that says neither code nor signal is not known to have been a normal one.
+  const bool ended_by_itself = ending.exit_code.has_value() && !ending.signal;
+  if (!ended_by_itself || ending.stop_signal != 0 || ending.timed_out) {
     return true;
   }
-  const int code = ending.exit_code.value_or(0);
+  const int code = *ending.exit_code;
   const bool shell_signal = code >= k_shell_signal_first && code <= k_shell_signal_last;
   return shell_signal || (code > 0 && code < 256 && unknown_exit[static_cast<std::size_t>(code)]);
 }
@@ -71,9 +73,13 @@ Verdict judge(const Ending& ending, const ExitCodes& unknown_exit,
   if (ending.signal) {
     return {RunStatus::unknown, false, Outcome::signalled, k_signal_base + *ending.signal, true};
   }
-  const int code = ending.exit_code.value_or(0);
+  if (!ending.exit_code) {
+    return with_code(RunStatus::unknown, Outcome::internal, true);
+  }
+  const int code = *ending.exit_code;
   if (ending.stop_signal != 0 && code == 0) {
-    return {RunStatus::unknown, false, Outcome::signalled, k_signal_base + ending.stop_signal, true};
+    return {RunStatus::unknown, false, Outcome::signalled, k_signal_base + ending.stop_signal,
+            true};
   }
   if (cut_short) {
     return {RunStatus::unknown, false, Outcome::command, code, true};
@@ -96,10 +102,9 @@ std::string describe(const Ending& ending) {
     }
     return std::string("could not be started: ") + std::strerror(ending.start_error);
   }
-  std::string text = ending.signal
-                         ? "killed by signal " + std::to_string(*ending.signal) + " (" +
-                               signal_name(*ending.signal) + ")"
-                         : "exit " + std::to_string(ending.exit_code.value_or(0));
+  std::string text = ending.signal ? "killed by signal " + std::to_string(*ending.signal) + " (" +
+                                         signal_name(*ending.signal) + ")"
+                                   : "exit " + std::to_string(ending.exit_code.value_or(0));
   if (ending.timed_out) {
     text += " after --timeout";
   } else if (ending.stop_signal != 0) {

@@ -61,7 +61,8 @@ struct Verdict {
 [[nodiscard]] Verdict judge(const Ending& ending, const ExitCodes& unknown_exit,
                             std::optional<CheckAnswer> confirmed = std::nullopt) noexcept;
 
-/// "exit 3", "killed by signal 9 (KILL)", "timed out (TERM)": for a line on stderr.
+/// "exit 3", "killed by signal 9 (KILL)", "exit 143 after --timeout", "exit 0 after TERM", "could
+/// not be started: …": for a line on stderr.
 [[nodiscard]] std::string describe(const Ending& ending);
 
 /// "TERM" for 15; "SIG64" where there is no name.

@@ -39,8 +39,9 @@ struct ClaimedRun {
   std::int64_t serial = 0;
   int number = 1;
   int generation = 1;
-  std::string previous; ///< ONCERUN_PREVIOUS: none, failed, never-started, unknown, ready, done, skipped
-  std::string ledger;   ///< ONCERUN_RUN_LEDGER
+  std::string
+      previous; ///< ONCERUN_PREVIOUS: none, failed, never-started, unknown, ready, done, skipped
+  std::string ledger;        ///< ONCERUN_RUN_LEDGER
   bool first_of_job = false; ///< the ledger did not know the job before
 };
 
@@ -53,7 +54,7 @@ enum class Recorded : std::uint8_t {
 /// The proof of ownership of one attempt. Holds the owner's liveness byte, the tree's byte and a
 /// slot in the spool. Going out of scope finishes nothing: the attempt then reads as cut short.
 class Claim {
-public:
+ public:
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
   virtual ~Claim() = default;
@@ -74,7 +75,7 @@ public:
   /// Error when there is no spool or it cannot be written.
   [[nodiscard]] virtual std::string spool(const AttemptResult& result) = 0;
 
-protected:
+ protected:
   Claim() = default;
 };
 
@@ -128,7 +129,7 @@ struct Selection {
 
 /// A ledger of runs. Implementations: SQLite, a state file alone, nothing at all.
 class Ledger {
-public:
+ public:
   virtual ~Ledger() = default;
 
   /// What stands about a run. Passive: takes no lock of ours and changes no file.
@@ -144,12 +145,13 @@ public:
   [[nodiscard]] virtual bool settle(const RunKey& run, const Sighting& seen,
                                     const Settlement& settlement, const StopRequest& stop) = 0;
 
-  /// Computes the job's projection from the ledger and hands it to `write` under the ledger's guard.
+  /// Computes the job's projection from the ledger and hands it to `write` under the ledger's
+  /// guard.
   virtual void project(const JobName& job, const std::function<void(const StateDocument&)>& write,
                        const StopRequest& stop) = 0;
 
-  /// Where one mark is all that is remembered (a state file alone): another date's open or unsettled
-  /// mark, which has to be settled before this run can be claimed.
+  /// Where one mark is all that is remembered (a state file alone): another date's open or
+  /// unsettled mark, which has to be settled before this run can be claimed.
   [[nodiscard]] virtual std::optional<Sighting> pending_other(const RunKey& /*run*/) {
     return std::nullopt;
   }

@@ -7,7 +7,8 @@ namespace oncerun::core {
 const std::array<OutcomeRow, 18>& outcome_table() noexcept {
   static constexpr std::array<OutcomeRow, 18> k_table{{
       {Outcome::done, "done", 0, false, "done now, done before, or decided not to run (skipped)"},
-      {Outcome::busy, "busy", 75, false, "another owner, or an orphaned tree, is running this date"},
+      {Outcome::busy, "busy", 75, false,
+       "another owner, or an orphaned tree, is running this date"},
       {Outcome::blocked, "blocked", 76, false, "the lock is held, nobody is running this date"},
       {Outcome::held, "held", 80, false, "not started; only a check or a person may say so"},
       {Outcome::unmet, "unmet", 83, false, "a job that this one needs is not done"},
@@ -16,7 +17,8 @@ const std::array<OutcomeRow, 18>& outcome_table() noexcept {
       {Outcome::usage, "usage", 64, false, "wrong by the command line alone"},
       {Outcome::config, "config", 78, false, "at odds with what is stored, or where"},
       {Outcome::internal, "internal", 70, false, "a bug in oncerun"},
-      {Outcome::unrecorded, "unrecorded", 81, true, "the command ended, its result is not recorded"},
+      {Outcome::unrecorded, "unrecorded", 81, true,
+       "the command ended, its result is not recorded"},
       {Outcome::lost, "lost", 82, true, "the run was lost to another owner"},
       {Outcome::unconfirmed, "unconfirmed", 84, true, "exit 0 that --check-after did not confirm"},
       {Outcome::timeout, "timeout", 124, true, "the command was stopped by --timeout"},

@@ -24,6 +24,8 @@ struct StateDocument {
 
   // Only where the state file alone is the truth (--ledger none).
   std::string zone;
+  /// "skippedDate": the newest date that an operator decided not to run; none at or below it runs.
+  std::optional<BizDate> skipped_date;
   std::string run_id;
   std::int64_t token = 0;
   std::int64_t serial = 0;
@@ -59,10 +61,18 @@ private:
 };
 
 /// Accepts a UTF-8 byte order mark, CRLF and unknown keys. Throws StateDocumentError for anything
-/// that cannot be read as such: empty text, broken JSON, wrong types, an unknown status, dates that
-/// are no labels. Whether the dates fit the job's period and lie in the past is the caller's check.
+/// that cannot be read as such: empty text, broken JSON, a key of ours twice, wrong types, an unknown
+/// status, dates that are no labels; a status in doubt without a pendingDate, or `done` with one that
+/// is later than lastPublishedDate. null is absent; a pendingDate without a status is pending.
+/// Whether the dates fit the job's period and lie in the past is the caller's check.
 [[nodiscard]] StateDocument parse_state(std::string_view text);
-/// One object, two-space indent, a final newline; the three fields first.
+/// One object, two-space indent, a final newline; the three fields first, the unknown keys last.
+/// Private members with their usual values (empty, zero, generation 1, a recorded end) are left out.
 [[nodiscard]] std::string print_state(const StateDocument& document);
+
+/// "it belongs to the job "other"", "its period is "hour", not day"; empty if the document names no
+/// other job and no other period (canonical text) than these.
+[[nodiscard]] std::string why_not_this_job(const StateDocument& document, std::string_view job,
+                                           std::string_view every);
 
 } // namespace oncerun::core
