@@ -16,10 +16,11 @@ namespace oncerun::child {
 /// A command and what it starts with. Everything that is not named here is as oncerun found it:
 /// working directory, umask, terminal, process group, signal mask and dispositions.
 struct Command {
-  std::vector<std::string> argv; ///< argv[0] is searched in PATH of `environment`, as execvp does
+  /// Never empty; argv[0] is searched in PATH of `environment`, as execvp(3) does.
+  std::vector<std::string> argv;
   std::vector<std::string> environment; ///< "NAME=VALUE"
-  std::vector<int> inherited_fds; ///< passed on at the highest free numbers below 1024
-  os::StandardFds standard_fds;   ///< those that were closed are closed again
+  std::vector<int> inherited_fds;       ///< passed on at the highest free numbers below 1024
+  os::StandardFds standard_fds;         ///< those that were closed are closed again
 };
 
 struct Limits {
@@ -29,9 +30,19 @@ struct Limits {
 };
 
 /// Starts the command, passes signals on, keeps the limits, reaps, and after a cut-short end ends
-/// the rest of the tree. `when_running` is called once after execve succeeded. A stop request that
-/// came before the start starts nothing. Never throws for what the command does; throws Error
-/// (unavailable) only when the machine refuses what supervising needs before anything was started.
+/// the rest of the tree: TERM, KILL after `kill_after`. Makes oncerun a child subreaper.
+///
+/// TERM, INT, HUP, QUIT, USR1, USR2, WINCH and CONT are passed on to the command, once: not those
+/// that a terminal sends to the whole process group, nor those that the tree itself sent. A TERM or
+/// QUIT from outside starts the clock of `kill_after` for the whole tree; INT and HUP never do.
+/// What was in the queue before the start is not passed on, since the command cannot have set up
+/// its handlers yet; a stop request among it (taken off the queue) starts nothing.
+///
+/// `when_running` is called once after execve succeeded and must not throw. Never throws for what
+/// the command does; throws Error (unavailable) only when the machine refuses what supervising
+/// needs before anything was started. Of a tree that KILL does not end within 5 s (an
+/// uninterruptible wait, a foreign uid) Ending::tree_left tells; the command itself may then be
+/// part of it, with neither exit code nor signal.
 [[nodiscard]] core::Ending supervise(const Command& command, const Limits& limits,
                                      os::Signals& signals,
                                      const std::function<void()>& when_running);
@@ -50,15 +61,28 @@ struct Check {
   int present_code = 0;
 };
 
-/// Runs the check: stdin from /dev/null, stdout to stderr, no descriptor of ours, its whole tree
-/// ended at a timeout. Throws Interrupted within a second of a stop request (its tree is killed).
+/// Runs the check: stdin from /dev/null, stdout to stderr, no other descriptor, original mask and
+/// dispositions. At its timeout its whole tree is ended, and nothing else: neither children that
+/// oncerun had before nor daemons of the command. Throws Interrupted within a second of a stop
+/// request, which is then taken off the queue; the check's tree is killed.
 [[nodiscard]] CheckResult ask(const Check& check, os::Signals& signals);
 
-/// Ends the given processes (of an orphaned tree, or of a lock's owner): TERM through a pidfd,
-/// KILL after `kill_after`; `still_there` says whether a pid still belongs to what is to be ended
-/// and is asked right before each signal. Returns whether all are gone.
-[[nodiscard]] bool end_processes(const std::function<std::vector<pid_t>()>& still_there,
+/// The pids that belong to what is to be ended, as seen right now; empty once all are gone. Asked
+/// again after a descriptor on each process was opened and right before each round of signals, so
+/// that a pid which meanwhile means another process is never hit.
+using StillThere = std::function<std::vector<pid_t>()>;
+
+/// Ends processes that are not ours (of an orphaned tree): TERM through a pidfd, KILL after
+/// `kill_after`; a process that turns up later gets the same. Returns whether all are gone, at the
+/// latest a second after `kill_after`, and at once when a stop is requested.
+[[nodiscard]] bool end_processes(const StillThere& still_there,
                                  std::chrono::milliseconds kill_after,
                                  const core::StopRequest& stop);
+
+/// The same with TERM only (the owner of a lock, which ends its tree itself): gives up after
+/// `limit`.
+[[nodiscard]] bool ask_processes_to_end(const StillThere& still_there,
+                                        std::chrono::milliseconds limit,
+                                        const core::StopRequest& stop);
 
 } // namespace oncerun::child

@@ -1,0 +1,123 @@
+#include "child/supervise.hpp"
+
+#include "child/launch.hpp"
+#include "child/tree.hpp"
+#include "child/watch.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+namespace oncerun::child {
+
+namespace {
+
+/// Empties the queue of what came before the start; the first stop request in it, 0 for none.
+int take_stop_request(os::Signals& signals) {
+  int stop = 0;
+  while (const auto info = signals.read()) {
+    const int signal = static_cast<int>(info->ssi_signo);
+    if (stop == 0 && signals.is_stop(signal)) {
+      stop = signal;
+    }
+  }
+  return stop;
+}
+
+/// The entry that tells the tree of this attempt from everything else; see Tree.
+std::string marker_of(const std::vector<std::string>& environment) {
+  for (const std::string& entry : environment) {
+    if (entry.starts_with("ONCERUN_RUN_ID=")) {
+      return entry;
+    }
+  }
+  return {};
+}
+
+bool is_stopped(pid_t pid) {
+  const auto process = os::find_process(pid);
+  return process && process->state == 'T';
+}
+
+/// Passes signals on to one command.
+class Relay {
+ public:
+  Relay(pid_t command, const Tree& tree, std::chrono::milliseconds kill_after)
+      : m_command(command), m_tree(tree), m_kill_after(kill_after) {}
+
+  void operator()(Watch& watch, const signalfd_siginfo& info) const {
+    const int signal = static_cast<int>(info.ssi_signo);
+    core::Ending& ending = watch.ending();
+    const bool stops = signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
+    if (stops && ending.stop_signal == 0) {
+      ending.stop_signal = signal;
+    }
+    const bool from_tree = is_from_tree(info);
+    if (!from_tree && !has_reached_command(signal, info)) {
+      watch.pass_on(signal);
+      if (stops && is_stopped(m_command)) {
+        watch.pass_on(SIGCONT); // it acts on the signal only when it goes on
+      }
+    }
+    // `trap '' TERM; kill 0` is how a script ends its own background jobs: no reason to kill it.
+    if (!from_tree && (signal == SIGTERM || signal == SIGQUIT)) {
+      watch.start_kill_clock(m_kill_after);
+    }
+  }
+
+ private:
+  /// Sent by the command or by what it started, to the whole group as a rule (kill 0): whoever did
+  /// it has told the command what it wanted to tell it.
+  [[nodiscard]] bool is_from_tree(const signalfd_siginfo& info) const {
+    return info.ssi_code <= 0 && info.ssi_pid != 0 && // SI_USER, SI_QUEUE, SI_TKILL
+           m_tree.contains(static_cast<pid_t>(info.ssi_pid));
+  }
+
+  [[nodiscard]] bool has_reached_command(int signal, const signalfd_siginfo& info) const {
+    const pid_t leader = ::getsid(0);
+    if (info.ssi_code == SI_KERNEL) {
+      // A terminal tells its whole foreground group, except that a hangup (HUP, then CONT) goes to
+      // the session's leader alone, and here that may be us instead of the command (setsid(2)).
+      return !((signal == SIGHUP || signal == SIGCONT) && leader == ::getpid());
+    }
+    // An interactive shell's `fg` and `bg` continue the whole group.
+    return signal == SIGCONT && leader > 0 && static_cast<pid_t>(info.ssi_pid) == leader &&
+           !is_stopped(m_command);
+  }
+
+  pid_t m_command;
+  const Tree& m_tree;
+  std::chrono::milliseconds m_kill_after;
+};
+
+} // namespace
+
+core::Ending supervise(const Command& command, const Limits& limits, os::Signals& signals,
+                       const std::function<void()>& when_running) {
+  core::Ending not_started;
+  not_started.stop_signal = take_stop_request(signals);
+  if (not_started.stop_signal != 0) {
+    return not_started;
+  }
+  Tree tree(marker_of(command.environment));
+  const Launched launched = launch(command, signals, Streams::as_found);
+  if (launched.pid < 0) {
+    not_started.start_error = launched.error;
+    not_started.exec_failed = launched.exec_failed;
+    return not_started;
+  }
+  tree.set_command(launched.pid);
+  WatchRules rules;
+  rules.timeout = limits.timeout;
+  rules.kill_after = limits.kill_after;
+  rules.on_signal = Relay(launched.pid, tree, limits.kill_after);
+  rules.is_cut_short = [&limits](const core::Ending& ending) {
+    return core::is_cut_short(ending, limits.unknown_exit);
+  };
+  Watch watch(launched.pid, signals, tree, std::move(rules));
+  if (when_running) {
+    [&]() noexcept { when_running(); }();
+  }
+  return watch.run();
+}
+
+} // namespace oncerun::child
