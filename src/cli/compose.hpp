@@ -20,4 +20,8 @@ struct Composition {
 /// For a subcommand: no lock. A ledger that does not exist is an Error (unavailable) that says so.
 [[nodiscard]] std::unique_ptr<core::Ledger> open_existing(const Stores& stores);
 
+/// The ledger that ONCERUN_RUN_LEDGER describes ("sqlite:/path", "state:/path"). Throws Error
+/// (unavailable), or UsageError outside a run.
+[[nodiscard]] std::unique_ptr<core::Ledger> open_described(const std::string& description);
+
 } // namespace oncerun::cli

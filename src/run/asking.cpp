@@ -9,17 +9,6 @@ namespace oncerun::run {
 
 namespace {
 
-child::CheckResult ask_once(const Plan& plan, const Questioned& attempt, os::Signals& signals) {
-  child::Check check;
-  check.command = plan.check->command;
-  check.environment = check_environment(plan, attempt);
-  check.timeout = plan.check->timeout;
-  check.kill_after = plan.kill_after;
-  check.absent_code = plan.check->absent_code;
-  check.present_code = plan.check->present_code;
-  return child::ask(check, signals);
-}
-
 std::string words(core::CheckAnswer answer, const std::string& detail, bool twice) {
   std::string text = "unclear";
   if (answer == core::CheckAnswer::present) {
@@ -31,6 +20,17 @@ std::string words(core::CheckAnswer answer, const std::string& detail, bool twic
 }
 
 } // namespace
+
+child::CheckResult ask_once(const Plan& plan, const Questioned& attempt, os::Signals& signals) {
+  child::Check check;
+  check.command = plan.check->command;
+  check.environment = check_environment(plan, attempt);
+  check.timeout = plan.check->timeout;
+  check.kill_after = plan.kill_after;
+  check.absent_code = plan.check->absent_code;
+  check.present_code = plan.check->present_code;
+  return child::ask(check, signals);
+}
 
 void sleep_unless_stopped(std::chrono::milliseconds duration, const core::StopRequest& stop) {
   const os::Deadline deadline = os::Deadline::after(duration);

@@ -21,6 +21,10 @@ struct Answered {
 [[nodiscard]] Answered ask_about(const Plan& plan, const core::Sighting& seen,
                                  os::Signals& signals);
 
+/// Asks once, as a start would.
+[[nodiscard]] child::CheckResult ask_once(const Plan& plan, const Questioned& attempt,
+                                          os::Signals& signals);
+
 /// Asks once about the attempt that just ended with exit 0 (--check-after).
 [[nodiscard]] child::CheckResult ask_after(const Plan& plan, const core::ClaimedRun& run,
                                            os::Signals& signals);

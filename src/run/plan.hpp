@@ -35,7 +35,7 @@ struct Plan {
   bool date_is_label = false;
 
   core::Guarantee guarantee = core::Guarantee::cautious;
-  std::optional<CheckPlan> check;
+  std::optional<CheckPlan> check{};
   bool rerun = false;
   /// The run may be settled by its check, but not started (another date's command line).
   bool settle_only = false;
@@ -43,22 +43,22 @@ struct Plan {
   std::chrono::milliseconds wait{0};
   bool replace = false;
 
-  std::optional<std::chrono::milliseconds> timeout;
+  std::optional<std::chrono::milliseconds> timeout{};
   std::chrono::milliseconds kill_after{10'000};
   core::ExitCodes unknown_exit{};
   int retries = 0;
   std::chrono::milliseconds retry_delay{10'000};
   std::chrono::milliseconds record_timeout{30'000};
 
-  std::optional<std::string> state_path;
+  std::optional<std::string> state_path{};
   /// Without a ledger: the state file is the truth, not a projection.
   bool state_is_truth = false;
   /// The ledger is the default one, which the user never named.
   bool ledger_is_default = false;
 
-  std::vector<std::string> command;
-  std::vector<std::string> environment; ///< as oncerun was given it
-  os::StandardFds standard_fds;
+  std::vector<std::string> command{};
+  std::vector<std::string> environment{}; ///< as oncerun was given it
+  os::StandardFds standard_fds{};
 };
 
 } // namespace oncerun::run

@@ -34,6 +34,8 @@ class Publisher {
   void after_result() noexcept;
 
  private:
+  void write();
+
   const Plan& m_plan;
   core::Ledger& m_ledger;
   const core::StopRequest& m_stop;

@@ -1,0 +1,104 @@
+#include "cli/run_command.hpp"
+
+#include "cli/compose.hpp"
+#include "cli/versions.hpp"
+#include "core/error.hpp"
+#include "ops/explain.hpp"
+#include "ops/report.hpp"
+#include "os/atomic_file.hpp"
+#include "os/clock.hpp"
+#include "os/signals.hpp"
+#include "run/pipeline.hpp"
+
+#include <utility>
+
+namespace oncerun::cli {
+
+namespace {
+
+/// Passes lines on and keeps them for the report.
+class RememberingLog final : public run::Log {
+ public:
+  explicit RememberingLog(run::Log& next) : m_next(next) {}
+  using run::Log::say;
+  void say(run::Level level, const std::string& text, const std::string& hint) override {
+    m_messages.push_back(text);
+    m_next.say(level, text, hint);
+  }
+  [[nodiscard]] const std::vector<std::string>& messages() const noexcept { return m_messages; }
+
+ private:
+  run::Log& m_next;
+  std::vector<std::string> m_messages;
+};
+
+int mapped(const RunSettings& settings, const run::Result& result) {
+  const auto found = settings.exit_codes.find(result.outcome);
+  return found != settings.exit_codes.end() ? found->second : result.exit_code;
+}
+
+/// A side channel: it can neither stop a job nor change its exit code.
+void write_report(const RunSettings& settings, const run::Result& result, int exit_code,
+                  const std::string& ledger, const std::string& began_at,
+                  const RememberingLog& said, run::Log& log) {
+  if (!settings.report) {
+    return;
+  }
+  ops::RunReport report;
+  report.plan = &settings.plan;
+  report.result = result;
+  report.exit_code = exit_code;
+  report.ledger = ledger;
+  report.version = oncerun_version();
+  report.began_at = began_at;
+  report.ended_at = os::now_text();
+  report.messages = said.messages();
+  try {
+    os::AtomicFile file(*settings.report);
+    file.commit(ops::report_text(report), false);
+  } catch (const std::exception& error) {
+    log.say(run::Level::warning, "the report was not written: " + std::string(error.what()));
+  }
+}
+
+run::Result failed_with(const core::Error& error, run::Log& log) {
+  log.say(run::Level::error, error.what(), error.hint());
+  return run::result_of(error.outcome(), error.what());
+}
+
+} // namespace
+
+int run_command(const Arguments& arguments, const Environment& environment,
+                const std::vector<std::string>& command, const os::StandardFds& standard_fds,
+                StderrLog& log) {
+  // Before anything else that takes time: a signal from here on is data, not the end.
+  os::Signals signals;
+  const std::string began_at = os::now_text();
+  RunSettings settings = run_settings(arguments, environment, command, standard_fds);
+  RememberingLog said(log);
+  std::string ledger;
+  run::Result result;
+  try {
+    const Composition parts = compose(settings.stores, settings.plan.key.job, settings.explain);
+    ledger = parts.ledger->describe();
+    run::Pipeline pipeline(settings.plan, *parts.ledger, *parts.lock, signals, said);
+    if (settings.explain) {
+      ops::Output output = ops::Output::standard(settings.json);
+      const ops::ExplainFacts facts{&settings.plan, pipeline.explain(), ledger,
+                                    parts.lock->describe()};
+      const int code = ops::explain(facts, output);
+      output.close();
+      return code;
+    }
+    result = pipeline.execute();
+  } catch (const core::Error& error) {
+    result = failed_with(error, said);
+  } catch (const std::bad_alloc&) {
+    result = failed_with(core::Error(core::Outcome::unavailable, "out of memory"), said);
+  }
+  const int exit_code = mapped(settings, result);
+  write_report(settings, result, exit_code, ledger, began_at, said, log);
+  return exit_code;
+}
+
+} // namespace oncerun::cli

@@ -1,0 +1,67 @@
+#include "run/publisher.hpp"
+
+#include "core/error.hpp"
+#include "run/evidence.hpp"
+#include "state/state_file.hpp"
+
+namespace oncerun::run {
+
+Publisher::Publisher(const Plan& plan, core::Ledger& ledger, const core::StopRequest& stop,
+                     Log& log)
+    : m_plan(plan), m_ledger(ledger), m_stop(stop), m_log(log) {
+  if (plan.state_path && !plan.state_is_truth) {
+    m_projection = std::make_unique<state::Projection>(
+        *plan.state_path, plan.key.job.text(), plan.period.text(),
+        [&plan](const core::BizDate& date) { return is_plausible_date(plan, date); });
+  }
+}
+
+Publisher::~Publisher() = default;
+
+void Publisher::check_writable() {
+  if (m_projection) {
+    m_projection->reserve();
+  }
+}
+
+void Publisher::write() {
+  m_ledger.project(
+      m_plan.key.job,
+      [this](const core::StateDocument& document) {
+        if (const std::optional<std::string> kept = m_projection->write(document)) {
+          m_log.say(Level::warning,
+                    "the state file " + *m_plan.state_path + " could not be read as one",
+                    "it is kept as " + *kept + "; the ledger wrote a new one");
+        }
+      },
+      m_stop);
+}
+
+void Publisher::before_start() {
+  if (m_projection) {
+    write();
+    m_projection->reserve();
+  }
+}
+
+void Publisher::after_result() noexcept {
+  if (!m_projection) {
+    return;
+  }
+  try {
+    try {
+      write();
+    } catch (const core::Error& error) {
+      m_log.say(Level::warning,
+                "the state file was not brought up to date: " + std::string(error.what()),
+                "the ledger has the result; the next start writes the file");
+    } catch (const core::Interrupted&) {
+      m_log.say(Level::warning, "the state file was not brought up to date: stopped by a signal",
+                "the ledger has the result; the next start writes the file");
+    }
+  } catch (...) {
+    // Not even the line could be written. The result is in the ledger: nothing else matters here.
+  }
+}
+
+} // namespace oncerun::run
