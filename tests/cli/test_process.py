@@ -189,7 +189,7 @@ class Timeouts(ProcessCase):
         owner = self.start("--timeout", "1h", "--report", report,
                            command=["env", "-u", "LD_PRELOAD", "sh", "-c",
                                     f"trap 'echo woken >>\"$D/woken\"' USR1; {gate.announce}; "
-                                    f"until {gate.wait}; do :; done"],
+                                    + gate.patient],
                            env={"LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": clock,
                                 "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1"})
         gate.wait_started()

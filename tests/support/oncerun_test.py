@@ -119,6 +119,8 @@ class Gate:
         self._text = b""
         self.announce = f"echo $$ >'{self._started}'"
         self.wait = f"read go <'{self._go}' || exit 99"
+        # For a shell with traps, whose read a signal interrupts.
+        self.patient = f"until read go <'{self._go}'; do :; done"
         self.shell = f"{self.announce}; {self.wait}"
 
     def wait_started(self, seconds=30):

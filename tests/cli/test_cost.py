@@ -1,0 +1,115 @@
+"""What a start may cost: syncs, files touched, the WAL's length, memory while the command runs."""
+
+import os
+import re
+import subprocess
+
+from oncerun_test import BINARY, DONE, Case, main
+
+SYNCS = "fsync,fdatasync,sync_file_range,msync,sync,syncfs"
+
+
+class Cost(Case):
+    def setUp(self):
+        super().setUp()
+        for name in ("ledger", "state"):
+            os.mkdir(self.path(name))
+        self.led = self.path("ledger/led.db")
+        self.st = self.path("state/st.json")
+
+    def everything(self):
+        """Content, size and times of every file and folder of the test."""
+        found = {}
+        for folder, folders, files in os.walk(self.dir):
+            for name in [*folders, *files, "."]:
+                path = os.path.join(folder, name)
+                info = os.lstat(path)
+                found[path] = (info.st_ino, info.st_mode, info.st_size, info.st_mtime_ns,
+                               info.st_ctime_ns, self.read(path) if os.path.isfile(path) else None)
+        return found
+
+    def traced(self, *args, **kw):
+        """One start under strace; the syncs that were made, each with its file."""
+        self.need("strace")
+        log = self.path("strace.log")
+        self.write(log, "")
+        before = self.everything()
+        done = self.oncerun(*args, prefix=["strace", "-f", "-y", "-o", log, "-e", f"trace={SYNCS}"],
+                            **kw)
+        after = self.everything()
+        syncs = [line for line in (self.read(log) or b"").decode().splitlines()
+                 if re.search(rf"\b({SYNCS.replace(',', '|')})\(", line)]
+        os.unlink(log)
+        before.pop(log), after.pop(log)
+        return done, syncs, before, after
+
+    def test_the_skip_of_a_done_date_leaves_every_file_as_it_was_and_syncs_nothing(self):
+        self.assertExit(self.oncerun(), DONE)
+        for _ in range(3):
+            done, syncs, before, after = self.traced()
+            self.assertExit(done, DONE)
+            self.assertEqual(syncs, [])
+            self.assertEqual(after, before)
+        self.assertEqual(self.runs(), 1)
+
+    def test_a_busy_skip_leaves_every_file_as_it_was_and_syncs_nothing(self):
+        gate = self.gate()
+        owner = self.start(command=gate.shell)
+        gate.wait_started()
+        done, syncs, before, after = self.traced()
+        gate.go()
+        self.assertExit(done, 75)
+        self.assertEqual(syncs, [])
+        self.assertEqual(after, before)
+        self.assertExit(owner.end(), DONE)
+
+    def test_a_run_makes_at_most_three_syncs_in_the_ledgers_folder(self):
+        self.assertExit(self.oncerun(date="2024-10-01"), DONE)
+        for day in range(2, 6):
+            done, syncs, _, _ = self.traced(date=f"2024-10-0{day}")
+            self.assertExit(done, DONE)
+            at_ledger = [line for line in syncs if f"<{self.path('ledger')}" in line]
+            self.assertLessEqual(len(at_ledger), 3, at_ledger)
+            self.assertGreaterEqual(len(at_ledger), 2, "pending and done are each made durable")
+        self.assertEqual(self.runs(), 5)
+
+    def test_the_wal_stays_short_over_5000_runs(self):
+        wal = self.led + "-wal"
+        longest = 0
+        # xargs starts them as fast as they end: with nothing to wait for, the hardest case.
+        for begin in range(0, 5000, 250):
+            numbers = "\n".join(str(number) for number in range(begin, begin + 250))
+            subprocess.run(["xargs", "-I{}", BINARY, "--job", "many", "--every", "key", "--date", "{}",
+                            "--lock", "none", "--ledger", self.led, "--", "true"],
+                           input=numbers, text=True, env=self.env, check=True, timeout=120)
+            longest = max(longest, os.stat(wal).st_size)
+        self.assertEqual(self.query("SELECT count(*) AS n FROM job_run WHERE status = 'done'"),
+                         [{"n": 5000}])
+        # A frame is a page of 4096 bytes with a header of 24 (sqlite.org/fileformat.html, section 4).
+        self.assertLess(longest, 300 * (4096 + 24))
+
+    def test_memory_while_the_command_runs(self):
+        with open(BINARY, "rb") as file:
+            text = file.read()
+        if b"__asan_init" in text or b"__tsan_init" in text:
+            self.skip("a sanitizer's memory is not the program's")
+        self.assertExit(self.oncerun(date="2024-10-20"), DONE)
+        gate = self.gate()
+        owner = self.start("--check", "exit 10", "--timeout", "1h", command=gate.shell)
+        gate.wait_started()
+
+        def private_dirty():
+            with open(f"/proc/{owner.pid}/smaps_rollup", encoding="ascii") as file:
+                return int(re.search(r"Private_Dirty:\s+(\d+) kB", file.read()).group(1))
+
+        # What is done once the command runs (a checkpoint, giving memory back) may take a moment.
+        try:
+            self.wait_for(lambda: private_dirty() < 512, 5, "less than 512 KiB")
+        finally:
+            print(f"private dirty memory while waiting: {private_dirty()} KiB")
+            gate.go()
+        self.assertExit(owner.end(), DONE)
+
+
+if __name__ == "__main__":
+    main()
