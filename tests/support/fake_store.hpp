@@ -236,8 +236,11 @@ struct FakeStore {
     }
     if (found == runs.end()) {
       if (!jobs.contains(key.job)) {
-        throw core::Error(core::Outcome::config,
-                          "the ledger does not know the job " + key.job.text());
+        if (settlement.period.empty()) {
+          throw core::Error(core::Outcome::config,
+                            "the ledger does not know the job " + key.job.text());
+        }
+        know(key.job, settlement.period, settlement.zone);
       }
       core::RunRecord row = blank_run(key);
       row.status = settlement.to;
