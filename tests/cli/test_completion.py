@@ -1,9 +1,9 @@
 """The bash completion, asked in a real bash."""
 
 import os
-import unittest
+import select
 
-from bash_completion import complete
+from bash_completion import COMPLETION, complete
 from oncerun_test import DATE, EARLIER, Case, main
 
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
@@ -62,9 +62,10 @@ class Completion(Case):
         self.assertEqual(self.ask(line + "18:"), ["00Z"])
 
     def test_asking_makes_no_ledger(self):
+        before = self.snapshot()
         self.ask(f"oncerun --ledger {self.path('none.db')} --job s")
         self.ask("oncerun --job s")
-        self.assertEqual(os.listdir(self.dir), [])
+        self.assertEqual(self.snapshot(), before)
 
     def test_the_command_itself(self):
         self.write(self.path("data.csv"), "")
@@ -79,6 +80,36 @@ class Completion(Case):
             _mine() {{ [[ ${{COMP_WORDS[0]}} == mine ]] && COMPREPLY=("word $COMP_CWORD"); }}
             complete -F _mine mine"""
         self.assertEqual(self.ask("oncerun --job=x -- mine a b", before=before), ["word 2"])
+
+    def test_under_readline(self):
+        """What the other tests put into COMP_WORDS is what a typed line and a TAB put there."""
+        answer = r'''oncerun() {
+            if [[ $2 == --json ]]; then echo '"biz_date": "2024-10-26T18:00Z"'; return; fi
+            printf '<%s>' "$@" >>typed; echo >>typed
+        }'''
+        self.write(self.path("rc"), f"source {COMPLETION}\n{answer}\n")
+        terminal, other = os.openpty()
+        self.addCleanup(os.close, terminal)
+        bash = self.spawn(["bash", "--rcfile", self.path("rc"), "--noprofile", "-i"], stdin=other,
+                          stdout=other, stderr=other, env={"TERM": "dumb", "PS1": "$ ", "HISTFILE": None})
+        os.close(other)
+        for line in ("oncerun --guarantee=at-l\t\n", "oncerun show --date 2024-10-26T18:\t\n",
+                     "oncerun --lock flock:/etc/pass\twd\n", "oncerun hist\t-n 1\n", "exit\n"):
+            os.write(terminal, line.encode())
+        seen = b""
+        while bash.poll() is None or select.select([terminal], [], [], 0)[0]:
+            if select.select([terminal], [], [], 0.1)[0]:
+                try:
+                    seen += os.read(terminal, 4096)
+                except OSError:  # EIO: the other side is closed
+                    break
+        bash.wait(30)
+        self.assertEqual(self.lines("typed"), [
+            "<--guarantee=at-least-once>",
+            "<show><--date><2024-10-26T18:00Z>",
+            "<--lock><flock:/etc/passwd>",
+            "<history><-n><1>",
+        ], seen.decode(errors="replace"))
 
 
 if __name__ == "__main__":
