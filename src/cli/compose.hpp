@@ -14,8 +14,9 @@ struct Composition {
   std::unique_ptr<core::Lock> lock;
 };
 
-/// For a run. With `look_only` (--explain) nothing is made that does not exist.
-[[nodiscard]] Composition compose(const Stores& stores, const core::JobName& job, bool look_only);
+/// For a run; the plan must outlive it. With `look_only` (--explain) nothing is made that does not
+/// exist.
+[[nodiscard]] Composition compose(const Stores& stores, const run::Plan& plan, bool look_only);
 
 /// For a subcommand: no lock. A ledger that does not exist is an Error (unavailable) that says so.
 [[nodiscard]] std::unique_ptr<core::Ledger> open_existing(const Stores& stores);

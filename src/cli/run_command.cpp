@@ -79,7 +79,7 @@ int run_command(const Arguments& arguments, const Environment& environment,
   std::string ledger;
   run::Result result;
   try {
-    const Composition parts = compose(settings.stores, settings.plan.key.job, settings.explain);
+    const Composition parts = compose(settings.stores, settings.plan, settings.explain);
     ledger = parts.ledger->describe();
     run::Pipeline pipeline(settings.plan, *parts.ledger, *parts.lock, signals, said);
     if (settings.explain) {
