@@ -2,8 +2,8 @@
 
 import os
 
-from oncerun_test import (ABSENT, DATE, DONE, EARLIER, HELD, NEXT, NOT_EXECUTABLE, NOT_FOUND,
-                          PRESENT, UNCLEAR, USAGE, BUSY, Case, main)
+from oncerun_test import (ABSENT, BUSY, DATE, DONE, EARLIER, HELD, NEXT, NOT_EXECUTABLE, NOT_FOUND,
+                          PRESENT, UNCLEAR, USAGE, Case, main)
 
 GUARANTEES = ("cautious", "at-least-once", "at-most-once")
 CRASH = "kill -9 $PPID; exit 1"

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import time
 
-from oncerun_test import (BLOCKED, BUSY, DATE, DONE, EARLIER, NEXT, UNAVAILABLE, Case, main)
+from oncerun_test import BUSY, DATE, DONE, EARLIER, NEXT, UNAVAILABLE, Case, main
 
 # Waits for a line of its own from the FIFO $1, then becomes the rest of the line.
 AT_THE_BARRIER = ["sh", "-c", 'read _ <"$0" && exec "$@"']
@@ -73,7 +73,7 @@ class Stampede(Case):
 
 
 class HeldByAnother(Case):
-    """Somebody holds the database's write lock, as a sqlite3 shell with an open transaction does."""
+    """Somebody holds the database's write lock: a sqlite3 shell with an open transaction."""
 
     def setUp(self):
         super().setUp()

@@ -5,11 +5,9 @@ import fcntl
 import glob
 import os
 import signal
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from oncerun_test import (AS_NOBODY, BLOCKED, BUSY, DATE, DONE, EARLIER, HELD, LATER, NEXT, Case,
-                          main)
+from oncerun_test import AS_NOBODY, BLOCKED, BUSY, DONE, EARLIER, HELD, LATER, NEXT, Case, main
 
 
 def held_locks(pid):

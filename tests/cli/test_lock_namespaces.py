@@ -3,8 +3,8 @@
 import os
 import signal
 
-from oncerun_test import (ABSENT, BUSY, DATE, DONE, EARLIER, HELD, JOB, LATER, NEXT, UNWRITABLE,
-                          Case, main, process_state)
+from oncerun_test import (ABSENT, BUSY, CONTAINER, DATE, DONE, EARLIER, HELD, JOB, UNWRITABLE, Case,
+                          child_of, main)
 
 # Runs the rest of the line as if on the machine and in the boot that two files name.
 ELSEWHERE = """

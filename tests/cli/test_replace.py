@@ -5,9 +5,8 @@ import os
 import signal
 import time
 
-from oncerun_test import (ABSENT, BLOCKED, BUSY, DATE, DONE, HELD, NEXT, PRESENT, UNCLEAR, Case,
-                          main)
-from test_lock_namespaces import CONTAINER, child_of
+from oncerun_test import (ABSENT, BLOCKED, BUSY, CONTAINER, DATE, DONE, HELD, NEXT, PRESENT,
+                          UNCLEAR, Case, child_of, main)
 
 TELLS_ITS_END = 'trap \'echo ended >>"$D/log"; exit 7\' TERM; '
 
@@ -142,7 +141,7 @@ class Replace(Case):
         self.assertExit(foreign.end(), 0)
 
     def test_never_a_foreign_holder_of_our_own_lock_file(self):
-        """A note in it may be old: only who is seen to hold the lock and to own a run is stopped."""
+        """A note in it may be old: only who holds the lock and owns a run is stopped."""
         self.assertExit(self.oncerun(command=["true"]), DONE)
         names = os.listdir(self.led + "-locks")
         self.assertEqual(len(names), 1)
