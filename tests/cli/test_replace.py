@@ -38,6 +38,15 @@ class Replace(Case):
         self.assertStatus("unknown")
         self.assertStatus("done", date=NEXT)
 
+    def test_a_newer_date_is_left_alone(self):
+        """The newer covers the older, not the other way round."""
+        owner = self.owner(date=NEXT)
+        self.assertExit(self.newcomer("-g", "at-least-once"), BLOCKED)
+        self.assertIsNone(owner.poll())
+        self.assertEqual(self.log(), [])
+        owner.terminate()
+        self.assertExit(owner.end(timeout=5), 7)
+
     def test_another_date_after_a_wait(self):
         owner = self.owner()
         begun = time.monotonic()

@@ -131,6 +131,28 @@ class OneDate(Alone):
         self.assertExit(self.oncerun(state=None), DONE)
         self.assertEqual(self.runs(), 2)
 
+    def settle(self, verdict):
+        self.assertExit(self.oncerun(command="kill -9 $$"), 137)
+        self.assertExit(self.resolve(verdict, "--state", self.st, ledger="none"), 0)
+
+    def test_resolved_as_done(self):
+        self.settle("--done")
+        self.assertEqual(self.fields(), (DATE, "done", None))
+        self.assertExit(self.oncerun("-g", "at-least-once"), DONE)
+        self.assertEqual(self.runs(), 0)
+
+    def test_resolved_as_ready(self):
+        self.settle("--ready")
+        self.assertExit(self.oncerun("-g", "at-most-once", check=UNCLEAR), DONE)
+        self.assertEqual((self.runs(), self.fields()), (1, (DATE, "done", None)))
+
+    def test_resolved_as_skipped(self):
+        self.settle("--skip")
+        self.assertExit(self.oncerun("-g", "at-least-once"), DONE)
+        self.assertEqual(self.runs(), 0)
+        self.assertExit(self.oncerun(date=NEXT), DONE)
+        self.assertEqual((self.runs(), self.fields()), (1, (NEXT, "done", None)))
+
     def test_keys_are_usage(self):
         self.assertExit(self.oncerun("--every", "key", date="order 1"), USAGE)
         self.assertEqual(self.runs(), 0)
@@ -182,7 +204,7 @@ class OtherDate(Alone):
     def test_S11_the_older_one_fails_again(self):
         self.crash()
         result = self.ask("-g", "at-least-once", command=f"{TELL}; exit 3")
-        self.assertExit(result, 3)
+        self.assertExit(result, HELD, DATE)
         self.assertEqual(self.lines("runs"), [DATE])
         self.assertEqual(self.fields(), (EARLIER, "failed", DATE))
 
