@@ -1,7 +1,7 @@
 #include "ops/explain.hpp"
 
 #include "core/instant.hpp"
-#include "core/uuid.hpp"
+#include "core/redact.hpp"
 #include "ops/human.hpp"
 #include "ops/json.hpp"
 #include "ops/standing.hpp"
@@ -121,8 +121,11 @@ Json json_of_facts(const ExplainFacts& facts) {
   document["state"] = plan.state_path ? Json(*plan.state_path) : Json(nullptr);
   document["lock"] = json_of_lock(facts);
   document["guarantee"] = core::name_of(plan.guarantee);
-  document["check"] = plan.check ? Json(plan.check->command) : Json(nullptr);
-  document["command"] = plan.command;
+  document["check"] = plan.check ? Json(core::redact(plan.check->command)) : Json(nullptr);
+  document["command"] = Json::array();
+  for (const std::string& argument : plan.command) {
+    document["command"].push_back(core::redact(argument));
+  }
   const auto& other = facts.found.other;
   document["settled_first"] =
       other && other->run ? json_of(other->run->key, *other) : Json(nullptr);
@@ -154,10 +157,10 @@ int explain(const ExplainFacts& facts, Output& output) {
          facts.found.other->run->key.date.label() + ": " + run_words(*facts.found.other));
   }
   fact(output, "guarantee", std::string(core::name_of(plan.guarantee)));
-  fact(output, "check", plan.check ? plan.check->command : std::string("none"));
+  fact(output, "check", plan.check ? core::redact(plan.check->command) : std::string("none"));
   std::string words;
   for (const std::string& argument : plan.command) {
-    words += (words.empty() ? "" : " ") + shell_word(argument);
+    words += (words.empty() ? "" : " ") + shell_word(core::redact(argument));
   }
   fact(output, "command", words);
   fact(output, "a start", plan_words(facts));
