@@ -76,6 +76,10 @@ AtomicFile::AtomicFile(const std::string& path, std::size_t reserve)
   refuse_what_cannot_be_replaced(m_target);
   const std::string folder = parent_of(m_target);
   m_folder = UniqueFd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!m_folder && errno == ENOENT) {
+    throw core::system_error(core::Outcome::unwritable, "open the folder", folder, ENOENT,
+                             "make the folder first");
+  }
   if (!m_folder) {
     throw unwritable_error("open the folder", folder, errno);
   }
