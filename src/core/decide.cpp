@@ -185,6 +185,8 @@ std::string_view explain(Reason reason) noexcept {
     return "an older attempt reported success after a newer one had begun";
   case Reason::check_first_asked:
     return "--check-first asks before the first attempt";
+  case Reason::evidence_unreadable:
+    return "the ledger does not know the job, and its state file cannot be read";
   }
   return "";
 }

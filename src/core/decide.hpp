@@ -72,6 +72,9 @@ enum class Reason : std::uint8_t {
   in_doubt,
   late_success_noted,
   check_first_asked,
+  /// A state file of a job that the ledger does not know cannot be read. Not of decide(): a ledger
+  /// says so instead of asking it.
+  evidence_unreadable,
 };
 
 struct Decision {

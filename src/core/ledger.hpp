@@ -118,6 +118,9 @@ struct Settlement {
   /// Period and zone for a job that the ledger does not know yet; empty: it must know it.
   std::string period;
   std::string zone;
+  /// With them, as in ClaimRequest: the state file of a job that the ledger does not know yet.
+  bool sortable_labels = true;
+  std::optional<StateDocument> evidence = {};
 };
 
 /// What `history` and `status` select; empty members select everything.
@@ -172,6 +175,10 @@ class Ledger {
                        const std::string& by, const StopRequest& stop) = 0;
   /// Accepts a copy restored from a backup: a new id, serials and tokens well past everything seen.
   virtual void accept(const std::string& by, const StopRequest& stop) = 0;
+
+  /// Lines that a person should see and that stopped nothing (a result in the spool that cannot be
+  /// posted, …); each is handed out once.
+  [[nodiscard]] virtual std::vector<std::string> take_notices() { return {}; }
 
   /// ONCERUN_RUN_LEDGER and messages: "sqlite:/real/path", "state:/real/path"; no secret.
   [[nodiscard]] virtual std::string describe() const = 0;

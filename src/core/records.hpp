@@ -77,6 +77,7 @@ struct AttemptRecord {
   std::optional<int> signal;
   std::string note;
   std::optional<Usage> usage;
+  std::string check_verdict = {}; ///< what the check said before this start; empty if none asked
 };
 
 /// Something that happened to a run beside its attempts: a check's verdict, an operator's resolve,

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "ledger/sqlite_db.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace oncerun::ledger {
+
+/// The version of the tables that this program writes. An older one is migrated by the first claim
+/// (or other write), a newer one is refused and never changed.
+constexpr int k_schema_version = 1;
+
+/// SQL that takes the schema from version `to - 1` to `to`.
+struct Migration {
+  int to;
+  const char* sql;
+};
+/// In ascending order of `to`, without gaps, ending at k_schema_version.
+[[nodiscard]] std::span<const Migration> migrations() noexcept;
+
+/// The one row of oncerun_meta.
+struct Meta {
+  std::string ledger_id;
+  std::string life_id; ///< of the liveness file when the last attempt was claimed
+  std::int64_t last_serial = 0;
+  std::int64_t last_token = 0; ///< the highest of all jobs
+};
+
+/// The version that stands in the file; nullopt if it holds no ledger. Throws Error (config) when
+/// oncerun_meta is somebody else's table.
+[[nodiscard]] std::optional<int> schema_version(Database& database);
+
+/// For reading: whether there is a ledger in the file that this program can read. Throws Error
+/// (config) for a newer or older schema.
+[[nodiscard]] bool is_readable(Database& database);
+
+/// Within a write transaction: creates what is missing in a file without a ledger (also beside an
+/// application's own tables, but never over one with a name of ours: config), migrates an older
+/// ledger step by step, and refuses a newer one (config).
+void ensure_schema(Database& database, int version = k_schema_version,
+                   std::span<const Migration> steps = migrations());
+
+[[nodiscard]] Meta read_meta(Database& database);
+void write_meta(Database& database, const Meta& meta);
+
+} // namespace oncerun::ledger
