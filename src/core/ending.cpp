@@ -102,9 +102,13 @@ std::string describe(const Ending& ending) {
     }
     return std::string("could not be started: ") + std::strerror(ending.start_error);
   }
-  std::string text = ending.signal ? "killed by signal " + std::to_string(*ending.signal) + " (" +
-                                         signal_name(*ending.signal) + ")"
-                                   : "exit " + std::to_string(ending.exit_code.value_or(0));
+  std::string text = "ended, nobody knows how";
+  if (ending.signal) {
+    text = "killed by signal " + std::to_string(*ending.signal) + " (" +
+           signal_name(*ending.signal) + ")";
+  } else if (ending.exit_code) {
+    text = "exit " + std::to_string(*ending.exit_code);
+  }
   if (ending.timed_out) {
     text += " after --timeout";
   } else if (ending.stop_signal != 0) {

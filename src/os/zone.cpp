@@ -118,6 +118,16 @@ std::optional<std::string> name_in_path(std::string_view path) {
   return std::string(path.substr(marker + k_folder_marker.size()));
 }
 
+/// TZ may hold the path of a file of the tz database in place of its name.
+std::string_view below_folder(std::string_view path) {
+  for (const std::string& prefix : {folder() + "/", std::string(k_default_folder) + "/"}) {
+    if (path.starts_with(prefix)) {
+      return path.substr(prefix.size());
+    }
+  }
+  return path;
+}
+
 std::string checked(std::string_view name, std::string_view source) {
   if (is_utc(name)) {
     return std::string(k_utc);
@@ -195,8 +205,7 @@ std::string system_zone_name(const char* tz_variable, const std::string& localti
   if (name.empty()) {
     return std::string(k_utc); // tzset(3): a TZ without a value is UTC
   }
-  const std::optional<std::string> in_folder = name_in_path(name);
-  return checked(in_folder ? std::string_view(*in_folder) : name, "TZ");
+  return checked(below_folder(name), "TZ");
 }
 
 std::string system_zone_name(const char* tz_variable) {
