@@ -56,7 +56,7 @@ void refuse_restored_copy(const core::StateDocument& document, const os::LifeFil
 } // namespace
 
 StateLedger::StateLedger(std::shared_ptr<StatePlace> place)
-    : m_place(std::move(place)), m_self(os::this_process()) {
+    : m_place(std::move(place)) {
 }
 
 std::unique_ptr<core::Lock> StateLedger::state_lock() {
@@ -106,6 +106,13 @@ core::Sighting StateLedger::sight(const core::StateDocument& document,
     judge(document, sighting);
   }
   return sighting;
+}
+
+const core::OwnerIdentity& StateLedger::self() const {
+  if (!m_self) {
+    m_self = os::this_process();
+  }
+  return *m_self;
 }
 
 void StateLedger::judge(const core::StateDocument& document, core::Sighting& sighting) const {
