@@ -55,8 +55,14 @@ void refuse_restored_copy(const core::StateDocument& document, const os::LifeFil
 
 } // namespace
 
-StateLedger::StateLedger(std::shared_ptr<StatePlace> place)
-    : m_place(std::move(place)) {
+StateLedger::StateLedger(std::shared_ptr<StatePlace> place) : m_place(std::move(place)) {
+}
+
+const core::OwnerIdentity& StateLedger::self() const {
+  if (!m_self) {
+    m_self = os::this_process();
+  }
+  return *m_self;
 }
 
 std::unique_ptr<core::Lock> StateLedger::state_lock() {
