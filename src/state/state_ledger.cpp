@@ -114,13 +114,6 @@ core::Sighting StateLedger::sight(const core::StateDocument& document,
   return sighting;
 }
 
-const core::OwnerIdentity& StateLedger::self() const {
-  if (!m_self) {
-    m_self = os::this_process();
-  }
-  return *m_self;
-}
-
 void StateLedger::judge(const core::StateDocument& document, core::Sighting& sighting) const {
   const core::RunRecord& run = *sighting.run;
   const bool settled =
