@@ -98,6 +98,8 @@ class Pipe {
     return read(m_read.get(), &byte, 1) == 1;
   }
   void tell() { (void)!write(m_write.get(), "x\n", 2); }
+  [[nodiscard]] int read_fd() const noexcept { return m_read.get(); }
+  [[nodiscard]] int write_fd() const noexcept { return m_write.get(); }
   void close_write() { m_write.reset(); }
   void close_read() { m_read.reset(); }
   void put_read_end_on(int fd) { (void)dup2(m_read.get(), fd); }
