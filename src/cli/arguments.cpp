@@ -99,6 +99,19 @@ core::UsageError unknown_subcommand(const std::string& word) {
   return core::UsageError("unknown subcommand '" + word + "'", hint);
 }
 
+core::UsageError unexpected_argument(const std::string& token, Context context) {
+  std::string hint = "oncerun --help lists the subcommands and their options";
+  if (context == k_run) {
+    hint = "the command comes after --: oncerun -j NAME -- COMMAND";
+    for (const Subcommand& subcommand : subcommands()) {
+      if (subcommand.name == token || subcommand.name.starts_with(token + " ")) {
+        hint = "a subcommand comes before its options: oncerun " + token + " [OPTIONS]";
+      }
+    }
+  }
+  return core::UsageError("unexpected argument '" + token + "'", hint);
+}
+
 std::string flag_names(const Option& option) {
   std::string names = option.letter != 0 ? std::string("-") + option.letter + "," : "";
   return names + "--" + std::string(option.name);
@@ -144,16 +157,14 @@ Arguments Arguments::parse(const SplitArguments& split) {
   for (std::size_t i = 0; i < own.size(); ++i) {
     const std::string& token = own[i];
     if (token.size() < 2 || token.front() != '-') {
-      const std::string hint = arguments.m_context == k_run
-                                   ? "the command comes after --: oncerun -j NAME -- COMMAND"
-                                   : "oncerun --help lists the subcommands";
-      throw core::UsageError("unexpected argument '" + token + "'", hint);
+      throw unexpected_argument(token, arguments.m_context);
     }
     const std::vector<const Option*> found = named_by(token, arguments.m_context);
     for (const Option* option : found) {
       if (!registered.insert(option->name).second) {
         if (!option->repeatable && !option->value.empty()) {
-          throw core::UsageError("option --" + std::string(option->name) + " is given twice");
+          throw core::UsageError("option --" + std::string(option->name) + " is given twice",
+                                 "give it once");
         }
         continue;
       }
@@ -175,7 +186,8 @@ Arguments Arguments::parse(const SplitArguments& split) {
       }
       ++i;
     } else if (found.back()->value.empty() && token.find('=') != std::string::npos) {
-      throw core::UsageError("option --" + std::string(found.back()->name) + " takes no value");
+      throw core::UsageError("option --" + std::string(found.back()->name) + " takes no value",
+                             "leave out what follows the =");
     }
   }
   try {

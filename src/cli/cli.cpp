@@ -57,7 +57,8 @@ int main(int argc, const char* const* argv, const char* const* environ) {
     const Environment environment(environ);
     return dispatch(split_arguments(argc, argv), environment, standard_fds, log);
   } catch (const core::Error& error) {
-    log.say(run::Level::error, error.what(), error.hint());
+    const bool bare = error.outcome() == core::Outcome::usage && error.hint().empty();
+    log.say(run::Level::error, error.what(), bare ? "see oncerun --help" : error.hint());
     return core::row_of(error.outcome()).code;
   } catch (const core::Interrupted& stop) {
     log.say(run::Level::error, "stopped by signal " + std::to_string(stop.signal()));

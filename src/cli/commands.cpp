@@ -149,6 +149,9 @@ class Subcommands {
 
   int resolve() {
     (void)job_name(m_arguments);
+    if (!m_arguments.has("date")) {
+      throw core::UsageError("no date is named", "say which run it is about: --date WHEN");
+    }
     const auto ledger = open();
     const NamedRun run = named(*ledger);
     ops::ResolveOptions options{

@@ -44,10 +44,10 @@ std::unique_ptr<core::Lock> lock_beside(const Stores& stores, const std::string&
 }
 
 Composition compose_state(const Stores& stores, const run::Plan& plan) {
-  std::unique_ptr<state::StateLedger> ledger =
-      state::open_state_ledger(*stores.state, [&plan](const core::BizDate& date) {
-        return run::is_plausible_date(plan, date);
-      });
+  std::unique_ptr<state::StateLedger> ledger = state::open_state_ledger(
+      *stores.state,
+      [&plan](const core::BizDate& date) { return run::is_plausible_date(plan, date); },
+      plan.period.text());
   Composition parts;
   switch (stores.lock.kind) {
   case LockSpec::Kind::none:

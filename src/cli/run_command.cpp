@@ -57,7 +57,8 @@ void write_report(const RunSettings& settings, const run::Result& result, int ex
     os::AtomicFile file(*settings.report);
     file.commit(ops::report_text(report), false);
   } catch (const std::exception& error) {
-    log.say(run::Level::warning, "the report was not written: " + std::string(error.what()));
+    log.say(run::Level::warning,
+            "the report " + *settings.report + " was not written: " + error.what());
   }
 }
 

@@ -40,7 +40,7 @@ core::Guarantee guarantee(const std::string& text) {
       return one;
     }
   }
-  throw core::UsageError("unknown guarantee '" + text + "'",
+  throw core::UsageError("--guarantee is '" + text + "'",
                          "cautious, at-least-once or at-most-once; see oncerun-guarantees(7)");
 }
 
@@ -63,10 +63,10 @@ void refuse_contradictions(const Arguments& arguments, const RunSettings& settin
                            "without one a retry may do it twice");
   }
   if (arguments.has("retry-delay") && plan.retries == 0) {
-    throw core::UsageError("--retry-delay without --retries");
+    throw core::UsageError("--retry-delay without --retries", "say how often with --retries N");
   }
   if (arguments.has("verbose") && arguments.has("quiet")) {
-    throw core::UsageError("--verbose and --quiet contradict each other");
+    throw core::UsageError("--verbose and --quiet contradict each other", "leave one of them out");
   }
   if (arguments.has("lock-scope")) {
     throw core::UsageError("--lock-scope goes with a lock on a server",
@@ -85,7 +85,8 @@ void refuse_contradictions(const Arguments& arguments, const RunSettings& settin
     return;
   }
   if (arguments.has("spool")) {
-    throw core::UsageError("--spool without a ledger");
+    throw core::UsageError("--spool without a ledger",
+                           "it keeps results for a ledger; leave it out");
   }
   if (settings.stores.state) {
     return;
@@ -118,7 +119,7 @@ LogSettings log_settings(const Arguments& arguments) {
   } else if (format == "journal") {
     settings.format = LogFormat::journal;
   } else if (format != "text") {
-    throw core::UsageError("unknown log format '" + format + "'", "text, json or journal");
+    throw core::UsageError("--log-format is '" + format + "'", "text, json or journal");
   }
   return settings;
 }
@@ -149,7 +150,8 @@ NamedRun named_run(const Arguments& arguments, const Environment& environment,
       throw core::UsageError("--every key needs --date", "any text of 1 to 512 bytes");
     }
     if (zone_option) {
-      throw core::UsageError("--tz means nothing with --every key");
+      throw core::UsageError("--tz means nothing with --every key",
+                             "a key is cut from no calendar; leave --tz out");
     }
   }
   std::string zone_name = zone_option.value_or(known_zone);

@@ -67,7 +67,7 @@ LockSpec lock_spec(const Arguments& arguments, const Environment& environment) {
     throw core::UsageError("this version has no lock on a server: " + core::redact(*text),
                            "use flock, flock:PATH or none");
   }
-  throw core::UsageError("unknown lock '" + *text + "'", "flock, flock:PATH or none");
+  throw core::UsageError("--lock is '" + *text + "'", "flock, flock:PATH or none");
 }
 
 } // namespace
@@ -102,7 +102,7 @@ Stores stores(const Arguments& arguments, const Environment& environment) {
   Stores found;
   found.state = arguments.value("state");
   if (found.state && found.state->empty()) {
-    throw core::UsageError("--state names no file");
+    throw core::UsageError("--state names no file", "--state FILE");
   }
   found.ledger = ledger_spec(arguments, environment);
   found.lock = lock_spec(arguments, environment);

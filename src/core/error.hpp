@@ -12,21 +12,21 @@ namespace oncerun::core {
 /// exit) are values, not errors. The message is one lowercase line that says what happened to which
 /// file or server; the hint says what to do and may be empty. Only cli/ turns it into an exit code.
 class Error : public std::runtime_error {
-public:
+ public:
   Error(Outcome outcome, const std::string& message, std::string hint = {})
       : std::runtime_error(message), m_outcome(outcome), m_hint(std::move(hint)) {}
 
   [[nodiscard]] Outcome outcome() const noexcept { return m_outcome; }
   [[nodiscard]] const std::string& hint() const noexcept { return m_hint; }
 
-private:
+ private:
   Outcome m_outcome;
   std::string m_hint;
 };
 
 /// Wrong by the command line alone (exit 64).
 class UsageError : public Error {
-public:
+ public:
   explicit UsageError(const std::string& message, std::string hint = {})
       : Error(Outcome::usage, message, std::move(hint)) {}
 };
@@ -34,12 +34,12 @@ public:
 /// A wait was given up because a signal asked oncerun to stop. Carries the signal's number, so that
 /// the exit code is 128 + N.
 class Interrupted : public std::exception {
-public:
+ public:
   explicit Interrupted(int signal) noexcept : m_signal(signal) {}
   [[nodiscard]] int signal() const noexcept { return m_signal; }
   [[nodiscard]] const char* what() const noexcept override { return "stopped by a signal"; }
 
-private:
+ private:
   int m_signal;
 };
 

@@ -3,19 +3,19 @@
 #include "core/names.hpp"
 #include "core/stop.hpp"
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
-
-#include <sys/types.h>
 
 namespace oncerun::core {
 
 /// Proof that the lock is held. Released by release() or, when forgotten, by the destructor; a
 /// process that the command left behind does not keep it (release unlocks explicitly).
 class HeldLock {
-public:
+ public:
   HeldLock(const HeldLock&) = delete;
   HeldLock& operator=(const HeldLock&) = delete;
   virtual ~HeldLock() = default;
@@ -26,7 +26,7 @@ public:
   [[nodiscard]] virtual bool covers_job() const noexcept = 0;
   virtual void release() noexcept = 0;
 
-protected:
+ protected:
   HeldLock() = default;
 };
 
@@ -43,13 +43,12 @@ struct LockNote {
 };
 
 class Lock {
-public:
+ public:
   virtual ~Lock() = default;
   /// Tries once, or waits up to `wait`; nullptr if it is held. Throws Error (unwritable,
   /// unavailable) when it cannot be tried at all, Interrupted when a stop was requested.
-  [[nodiscard]] virtual std::unique_ptr<HeldLock> acquire(const RunKey& run,
-                                                          std::chrono::milliseconds wait,
-                                                          const StopRequest& stop) = 0;
+  [[nodiscard]] virtual std::unique_ptr<HeldLock>
+  acquire(const RunKey& run, std::chrono::milliseconds wait, const StopRequest& stop) = 0;
   /// Whether somebody holds it right now; takes nothing that could make another loser.
   /// Used by --explain and status only.
   [[nodiscard]] virtual bool is_held() = 0;

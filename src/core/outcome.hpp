@@ -36,7 +36,7 @@ enum class Outcome : std::uint8_t {
 struct OutcomeRow {
   Outcome outcome;
   std::string_view name;
-  int code; ///< exit code; -1 where it depends on the command
+  int code;     ///< exit code; -1 where it depends on the command
   bool started; ///< whether the command was started in this invocation
   std::string_view meaning;
 };

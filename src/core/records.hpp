@@ -4,12 +4,12 @@
 #include "core/ending.hpp"
 #include "core/names.hpp"
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <sys/types.h>
 
 namespace oncerun::core {
 
@@ -19,9 +19,9 @@ namespace oncerun::core {
 /// Where and by whom an attempt was claimed: what a later start needs to judge its life.
 struct OwnerIdentity {
   std::string host;
-  std::string machine_id; ///< machine-id(5)
-  std::string boot_id;    ///< /proc/sys/kernel/random/boot_id
-  std::string life_id;    ///< random id of the liveness file whose bytes the owner holds
+  std::string machine_id;          ///< machine-id(5)
+  std::string boot_id;             ///< /proc/sys/kernel/random/boot_id
+  std::string life_id;             ///< random id of the liveness file whose bytes the owner holds
   std::uint64_t pid_namespace = 0; ///< inode of /proc/self/ns/pid
   pid_t pid = 0;
 };

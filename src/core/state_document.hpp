@@ -52,22 +52,23 @@ struct StateDocument {
 
 /// Thrown text says what is wrong, without the file's name: "byte 12: …", "status is \"zzz\"".
 class StateDocumentError : public std::exception {
-public:
+ public:
   explicit StateDocumentError(std::string what) : m_what(std::move(what)) {}
   [[nodiscard]] const char* what() const noexcept override { return m_what.c_str(); }
 
-private:
+ private:
   std::string m_what;
 };
 
 /// Accepts a UTF-8 byte order mark, CRLF and unknown keys. Throws StateDocumentError for anything
-/// that cannot be read as such: empty text, broken JSON, a key of ours twice, wrong types, an unknown
-/// status, dates that are no labels; a status in doubt without a pendingDate, or `done` with one that
-/// is later than lastPublishedDate. null is absent; a pendingDate without a status is pending.
-/// Whether the dates fit the job's period and lie in the past is the caller's check.
+/// that cannot be read as such: empty text, broken JSON, a key of ours twice, wrong types, an
+/// unknown status, dates that are no labels; a status in doubt without a pendingDate, or `done`
+/// with one that is later than lastPublishedDate. null is absent; a pendingDate without a status is
+/// pending. Whether the dates fit the job's period and lie in the past is the caller's check.
 [[nodiscard]] StateDocument parse_state(std::string_view text);
 /// One object, two-space indent, a final newline; the three fields first, the unknown keys last.
-/// Private members with their usual values (empty, zero, generation 1, a recorded end) are left out.
+/// Private members with their usual values (empty, zero, generation 1, a recorded end) are left
+/// out.
 [[nodiscard]] std::string print_state(const StateDocument& document);
 
 /// "it belongs to the job "other"", "its period is "hour", not day"; empty if the document names no

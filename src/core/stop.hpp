@@ -5,7 +5,7 @@ namespace oncerun::core {
 /// Tells the waits of a start (lock, guard, SQLite, check, retry) that a signal asked oncerun to
 /// stop. Looking consumes nothing: the signal stays queued for whoever reads it in the end.
 class StopRequest {
-public:
+ public:
   virtual ~StopRequest() = default;
   /// The number of a pending TERM, INT or QUIT (HUP too, unless it is ignored); 0 for none.
   [[nodiscard]] virtual int pending() const noexcept = 0;
@@ -15,7 +15,7 @@ public:
 
 /// For callers that no signal may interrupt, and for tests.
 class NoStopRequest final : public StopRequest {
-public:
+ public:
   [[nodiscard]] int pending() const noexcept override { return 0; }
   [[nodiscard]] int poll_fd() const noexcept override { return -1; }
 };

@@ -152,13 +152,15 @@ ORDER BY name LIMIT 1)sql";
                     "use the newer oncerun on every host that shares the file");
 }
 
-void create(Database& database) {
-  {
-    Statement foreign = database.prepare(k_find_foreign);
-    if (foreign.step()) {
-      refuse_foreign(database, foreign.text(0));
-    }
+void refuse_taken_names(Database& database) {
+  Statement foreign = database.prepare(k_find_foreign);
+  if (foreign.step()) {
+    refuse_foreign(database, foreign.text(0));
   }
+}
+
+void create(Database& database) {
+  refuse_taken_names(database);
   database.exec(k_tables);
   database.run("INSERT INTO oncerun_meta (id, schema_version, ledger_id, created_at) "
                "VALUES (1, ?1, ?2, ?3)",
@@ -197,6 +199,15 @@ bool is_readable(Database& database) {
                       "the next start of a job with it brings it up to date");
   }
   return true;
+}
+
+void refuse_unusable(Database& database) {
+  const std::optional<int> version = schema_version(database);
+  if (!version) {
+    refuse_taken_names(database);
+  } else if (*version > k_schema_version) {
+    refuse_newer(database, *version);
+  }
 }
 
 void ensure_schema(Database& database, int version, std::span<const Migration> steps) {

@@ -37,6 +37,10 @@ struct Meta {
 /// (config) for a newer or older schema.
 [[nodiscard]] bool is_readable(Database& database);
 
+/// Before anything of a file is changed, its journal mode included: refuses (config) one in which a
+/// ledger cannot be made or kept.
+void refuse_unusable(Database& database);
+
 /// Within a write transaction: creates what is missing in a file without a ledger (also beside an
 /// application's own tables, but never over one with a name of ours: config), migrates an older
 /// ledger step by step, and refuses a newer one (config).

@@ -215,7 +215,8 @@ void Connection::fail_to_access(int primary, const std::string& text) const {
   const bool has_errno = db != nullptr && (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN);
   const int error = has_errno ? sqlite3_system_errno(db) : 0;
   const bool refused = primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY;
-  if (access == Database::Access::passive && refused) {
+  const bool needs_recovery = access == Database::Access::read_only && primary == SQLITE_READONLY;
+  if ((access == Database::Access::passive && refused) || needs_recovery) {
     throw CannotLookPassively(Outcome::unavailable, path + ": " + text);
   }
   if (primary == SQLITE_FULL || error == ENOSPC || error == EDQUOT) {

@@ -40,8 +40,8 @@ class Value {
   std::string_view m_text;
 };
 
-/// What SQLite says no to in a passive look (no -wal or -shm, or one that needs recovery): the
-/// caller falls back to Access::read_only.
+/// What SQLite says no to in a passive look (no -wal or -shm, or one that needs recovery), or in a
+/// read-only one (a journal that has to be rolled back): the caller falls back to the next access.
 class CannotLookPassively : public core::Error {
  public:
   using core::Error::Error;

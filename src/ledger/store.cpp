@@ -18,6 +18,10 @@ constexpr std::chrono::milliseconds k_look_wait{10'000};
 /// What a result's commit needs at most: some 14 pages.
 constexpr off_t k_wal_room = 64 * 1024;
 
+/// A database has at least one page, and that at least 512 bytes (SQLite's file format, section
+/// 1.2). SQLite itself takes a shorter file for an empty one and overwrites it.
+constexpr off_t k_least_database = 512;
+
 std::string checked_path(const std::string& path) {
   os::refuse_planted_link(path);
   const std::string real = os::real_path(path);
@@ -30,6 +34,9 @@ std::string checked_path(const std::string& path) {
     throw core::Error(core::Outcome::config,
                       real + (S_ISDIR(info.st_mode) ? " is a folder" : " is not a regular file"),
                       "name a file with --ledger");
+  } else if (info.st_size > 0 && info.st_size < k_least_database) {
+    throw core::Error(core::Outcome::config, real + " is not a database",
+                      "name another file with --ledger");
   } else if (info.st_nlink > 1) {
     throw core::Error(core::Outcome::config,
                       real +
@@ -109,10 +116,21 @@ void Store::open_reader() {
       m_reader = Database::open(m_path, Access::passive, refusal);
     }
     begin(*m_reader);
+    return;
   } catch (const CannotLookPassively&) {
+    m_reader.reset();
+  }
+  try {
     m_reader = Database::open(m_path, Access::read_only, refusal);
     begin(*m_reader);
+    return;
+  } catch (const CannotLookPassively&) {
+    m_reader.reset();
   }
+  // A process died while it made the file: what it left has to be rolled back first (SQLite's "hot
+  // journal"), and only a connection that may write does that.
+  m_reader = Database::open(m_path, Access::read_write, refusal);
+  begin(*m_reader);
 }
 
 Database& Store::writer(const os::Deadline& deadline, const core::StopRequest& stop_request) {
@@ -168,6 +186,7 @@ void Store::warm_up(Database& writer) {
 
 void Store::use_wal(Database& writer) {
   if (!m_wal) {
+    refuse_unusable(writer);
     writer.use_wal();
     m_wal = true;
   }

@@ -57,7 +57,7 @@ Standing standing_of_row(const core::RunRecord& run, bool owner_dead) {
     standing.rank = rank_failed;
     standing.unsettled = true;
     if (run.never_started) {
-      standing.note = joined("the command was never started", run.note);
+      standing.note = run.note.empty() ? "never started" : "never started: " + run.note;
     }
     break;
   case core::RunStatus::unknown:

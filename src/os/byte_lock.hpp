@@ -7,9 +7,9 @@
 
 namespace oncerun::os {
 
-/// Open file description locks on single bytes (fcntl(2), F_OFD_SETLK). They belong to the open file
-/// description: inherited with it, dropped when its last descriptor is closed or when anyone who
-/// shares it unlocks, and never by closing another descriptor of the same file.
+/// Open file description locks on single bytes (fcntl(2), F_OFD_SETLK). They belong to the open
+/// file description: inherited with it, dropped when its last descriptor is closed or when anyone
+/// who shares it unlocks, and never by closing another descriptor of the same file.
 
 /// Takes an exclusive lock; false if another description holds one. Throws Error (unwritable).
 [[nodiscard]] bool try_lock_byte(int fd, std::int64_t offset, const std::string& path);

@@ -12,7 +12,7 @@ namespace oncerun::os {
 
 /// A point on CLOCK_MONOTONIC: waits and limits never see a step of the wall clock.
 class Deadline {
-public:
+ public:
   [[nodiscard]] static Deadline after(std::chrono::milliseconds duration) noexcept;
   [[nodiscard]] static Deadline never() noexcept;
   /// Never negative; milliseconds::max() for never().
@@ -21,7 +21,7 @@ public:
   /// What poll(2) takes: -1 for never(), rounded up, capped.
   [[nodiscard]] int poll_timeout() const noexcept;
 
-private:
+ private:
   std::chrono::steady_clock::time_point m_at{};
   bool m_never = false;
 };

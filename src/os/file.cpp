@@ -84,7 +84,7 @@ void require_regular(int fd, const std::string& path) {
     throw core::system_error(core::Outcome::unavailable, "look at", path, errno);
   }
   if (!S_ISREG(info.st_mode)) {
-    throw core::Error(core::Outcome::config, path + " is not a regular file");
+    throw core::Error(core::Outcome::config, path + " is not a regular file", "name a file");
   }
 }
 

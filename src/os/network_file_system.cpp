@@ -117,10 +117,12 @@ void refuse_network_file_system(const std::string& path) {
     fuse_name = mounted_type(file.st_dev);
   }
   if (const auto name = network_file_system(type, fuse_name)) {
-    throw core::Error(core::Outcome::config,
-                      path + " lies on a network file system (" + *name +
-                          "), where file locks and shared memory cannot be relied on",
-                      "keep it on a local disk; for several hosts use --ledger postgresql://…");
+    throw core::Error(
+        core::Outcome::config,
+        path + " lies on a network file system (" + *name +
+            "), where file locks and shared memory cannot be relied on",
+        "keep it on a local disk of one host; a ledger for many hosts is to be PostgreSQL, which "
+        "this version does not have yet");
   }
 }
 

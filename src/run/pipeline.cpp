@@ -95,6 +95,9 @@ std::optional<Result> Pipeline::peek() {
   m_publisher.ledger_knows_job(seen.job.has_value());
   const core::Decision decision = core::decide(situation(seen));
   if (decision.action == core::Action::leave) {
+    if (seen.row() == core::RowState::done) {
+      m_publisher.repair();
+    }
     return m_telling.left_alone(seen, decision);
   }
   const bool stays = m_plan.wait == std::chrono::milliseconds::zero() && !m_plan.replace;

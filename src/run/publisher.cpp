@@ -64,4 +64,25 @@ void Publisher::after_result() noexcept {
   }
 }
 
+void Publisher::repair() noexcept {
+  if (!m_projection) {
+    return;
+  }
+  bool stale = true;
+  try {
+    const state::Reading reading = state::read_state(
+        *m_plan.state_path, m_plan.key.job.text(), m_plan.period.text(),
+        [this](const core::BizDate& date) { return is_plausible_date(m_plan, date); });
+    if (const auto* document = std::get_if<core::StateDocument>(&reading)) {
+      stale = document->pending_date == m_plan.key.date || !document->last_published ||
+              *document->last_published < m_plan.key.date;
+    }
+  } catch (const core::Error&) {
+    stale = true; // writing it says what is wrong
+  }
+  if (stale) {
+    after_result();
+  }
+}
+
 } // namespace oncerun::run

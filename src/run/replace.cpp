@@ -1,6 +1,7 @@
 #include "run/replace.hpp"
 
 #include "child/supervise.hpp"
+#include "core/error.hpp"
 
 namespace oncerun::run {
 
@@ -56,6 +57,9 @@ Replaced stop_run_in_the_way(const Plan& plan, core::Ledger& ledger, const core:
   }
   if (!ended && ledger.look(in_the_way).owner != core::OwnerLife::alive) {
     ended = holders().empty();
+  }
+  if (const int signal = stop.pending(); signal != 0 && !ended) {
+    throw core::Interrupted(signal);
   }
   if (!ended) {
     log.say(Level::warning, core::title(in_the_way) + " was asked to stop and still runs");

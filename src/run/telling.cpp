@@ -15,9 +15,17 @@ std::string hint_for_hold(const core::Decision& decision) {
     return "if it is gone: oncerun resolve --force, then start again";
   case core::Reason::late_success_noted:
     return "look at what happened, then oncerun resolve; a --check would be asked";
+  case core::Reason::evidence_unreadable:
+    return "repair the file by hand, or move it away if it tells nothing";
   default:
     return "settle it with oncerun resolve, or give a --check that says whether it happened";
   }
+}
+
+/// Names the file that a reason speaks of.
+std::string file_of(const Plan& plan, const core::Decision& decision) {
+  const bool of_file = decision.reason == core::Reason::evidence_unreadable && plan.state_path;
+  return of_file ? ": " + *plan.state_path : "";
 }
 
 } // namespace
@@ -60,7 +68,8 @@ Result Telling::held(const core::Sighting& seen, const core::Decision& decision)
   if (seen.run) {
     result.status = core::name_of(seen.run->status);
   }
-  m_log.say(Level::error, core::title(m_plan.key) + " is held: " + result.reason,
+  m_log.say(Level::error,
+            core::title(m_plan.key) + " is held: " + result.reason + file_of(m_plan, decision),
             hint_for_hold(decision));
   return result;
 }

@@ -71,7 +71,8 @@ std::unique_ptr<core::Lock> StateLedger::state_lock() {
 
 std::optional<core::StateDocument> StateLedger::read(const std::string& job,
                                                      const std::string& every) const {
-  Reading reading = read_state(m_place->path, job, every, m_place->is_valid_date);
+  Reading reading = read_state(m_place->path, job, every.empty() ? m_place->every : every,
+                               m_place->is_valid_date);
   if (std::holds_alternative<Absent>(reading)) {
     return std::nullopt;
   }
@@ -404,12 +405,14 @@ void StateLedger::accept(const std::string& by, const core::StopRequest& stop) {
   life.remember_token(document->token);
 }
 
-std::unique_ptr<StateLedger> open_state_ledger(const std::string& path, IsValidDate is_valid_date) {
+std::unique_ptr<StateLedger> open_state_ledger(const std::string& path, IsValidDate is_valid_date,
+                                               std::string every) {
   os::refuse_planted_link(path);
   auto place = std::make_shared<StatePlace>();
   place->path = os::real_path(path);
   place->lock_path = place->path + ".lock";
   place->is_valid_date = std::move(is_valid_date);
+  place->every = std::move(every);
   os::refuse_network_file_system(place->path);
   return std::make_unique<StateLedger>(std::move(place));
 }

@@ -86,8 +86,9 @@ class StateLedger final : public core::Ledger {
   mutable std::optional<core::OwnerIdentity> m_self; ///< read when first needed: a skip needs none
 };
 
-/// Refuses (config) a network file system and a planted symbolic link. Makes nothing.
-[[nodiscard]] std::unique_ptr<StateLedger> open_state_ledger(const std::string& path,
-                                                             IsValidDate is_valid_date);
+/// Refuses (config) a network file system and a planted symbolic link. Makes nothing. A file of
+/// another period than `every` is refused; empty: not compared.
+[[nodiscard]] std::unique_ptr<StateLedger>
+open_state_ledger(const std::string& path, IsValidDate is_valid_date, std::string every = {});
 
 } // namespace oncerun::state

@@ -15,6 +15,7 @@ struct StatePlace {
   std::string path;      ///< real path of the state file
   std::string lock_path; ///< FILE.lock: lock and liveness file
   IsValidDate is_valid_date;
+  std::string every;            ///< the period that is asked for; empty: not compared
   bool locked = false;          ///< this process holds the lock
   std::int64_t own_serial = -1; ///< of the attempt that this process holds the bytes of
 };
