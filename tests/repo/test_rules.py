@@ -117,7 +117,8 @@ class Rules(unittest.TestCase):
         found = []
         for path in sources() + sources(ROOT / "tests"):
             lines = text_of(path).count("\n")
-            if lines > 450:
+            # A test may be one long table.
+            if lines > (450 if SRC in path.parents else 700):
                 found.append(f"{path.relative_to(ROOT)}: {lines} lines")
         self.none(found, "about 400 lines a file; ask which type is missing")
 
