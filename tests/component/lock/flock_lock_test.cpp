@@ -106,7 +106,7 @@ TEST_CASE("one run of a job at a time, and each job for itself") {
 
 TEST_CASE("the folder has mode 0700, the file 0600, and neither goes away") {
   const Scratch folder;
-  const mode_t before = umask(GENERATE(0000, 0077));
+  const mode_t before = umask(GENERATE(mode_t{0000}, mode_t{0077}));
   (void)take(*job_lock(folder));
   umask(before);
   CHECK((test::status_of(folder / "led.db-locks").st_mode & 07777) == 0700);
@@ -342,7 +342,7 @@ TEST_CASE("a path that may only be read, or only be written, is locked all the s
   const Scratch folder;
   REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
   test::write_text(folder / "l", "");
-  REQUIRE(chmod((folder / "l").c_str(), GENERATE(0644, 0602)) == 0);
+  REQUIRE(chmod((folder / "l").c_str(), GENERATE(mode_t{0644}, mode_t{0602})) == 0);
   CHECK(as_nobody([&] { return take(*lock::path_flock(folder / "l")) ? 0 : 1; }) == 0);
 }
 

@@ -64,7 +64,7 @@ bool was_skipped(int code) {
 
 TEST_CASE("a new file has mode 0600 whatever the umask is, and nothing else is left") {
   const Scratch folder;
-  const mode_t before = umask(GENERATE(0000, 0022, 0077, 0777));
+  const mode_t before = umask(GENERATE(mode_t{0000}, mode_t{0022}, mode_t{0077}, mode_t{0777}));
   AtomicFile(folder / "st.json", 4096).commit("text");
   umask(before);
   CHECK(test::read_text(folder / "st.json") == "text");
@@ -170,7 +170,7 @@ TEST_CASE("another user's file is never taken over") {
   test::write_text(path, "root's");
   // A sticky folder, as /tmp is, in which nobody could make files but not replace ours; and an open
   // one, in which it could.
-  REQUIRE(chmod(folder.path().c_str(), GENERATE(01777, 0777)) == 0);
+  REQUIRE(chmod(folder.path().c_str(), GENERATE(mode_t{01777}, mode_t{0777})) == 0);
   const int code = Forked([&] {
                      if (setegid(k_nobody) != 0 || seteuid(k_nobody) != 0) {
                        return 3;

@@ -256,9 +256,10 @@ TEST_CASE("what was reserved is written on a disk that is full by then") {
         state::Projection file = projection(path);
         file.reserve();
         test::write_text(folder / "ballast", std::string(2 << 20, 'x'));
+        state::Projection late = projection(path);
+        (void)refusal_of([&] { late.reserve(); }, core::Outcome::unwritable);
         (void)file.write(projected("2026-10-26", Status::done));
         const bool written = document_in(path).last_published == core::BizDate("2026-10-26");
-        (void)refusal_of([&] { file.reserve(); }, core::Outcome::unwritable);
         return written && test::names_in(folder.path()) == Names{"ballast", "st.json"} ? 0 : 1;
       }).wait();
   if (code == 77) {
