@@ -69,7 +69,7 @@ class Containers(Case):
 
     def crash(self, prefix):
         gate = self.gate()
-        first = self.start(prefix=prefix, command=f'"$D/hit"; {gate.announce}; sleep 100')
+        first = self.start(prefix=prefix, command=f'"$D/hit"; {gate.announce}; exec sleep 100')
         pid = gate.wait_started()
         # unshare --mount execs, so this is oncerun; its command goes with it.
         os.kill(first.pid, signal.SIGKILL)
@@ -174,7 +174,7 @@ class ReadOnly(Case):
                 *) mount -o remount,bind,ro "$point" || exit 112 ;;
                 esac
             done </proc/self/mountinfo
-            ! : >/tmp/oncerun-test-probe || exit 113
+            ! (: >/tmp/oncerun-test-probe) 2>/dev/null || exit 113
             exec "$@"
         """
         before = {folder: set(os.listdir(folder)) for folder in ("/run", "/dev/shm")}

@@ -132,16 +132,6 @@ class Retries(Case):
         self.assertEqual(self.runs(), 2)
         self.assertStatus("done")
 
-    def test_a_command_that_appears_in_the_meantime(self):
-        command = self.path("late")
-        owner = self.start("--retries", "3", "--retry-delay", "0.3s", command=[command])
-        self.wait_for(lambda: (self.row() or {}).get("never_started") == 1,
-                      what="the first attempt")
-        self.script("late.new", 'echo run >>"$D/runs"\n')
-        self.spawn(["mv", self.path("late.new"), command]).end()
-        self.assertExit(owner.end(), DONE)
-        self.assertEqual(self.runs(), 1)
-
 
 if __name__ == "__main__":
     main()

@@ -104,11 +104,11 @@ class Projection(Case):
         os.mkdir(self.path("s"))
         self.st = self.path("s/st.json")
         self.assertExit(self.oncerun(date=EARLIER), DONE)
-        result = self.oncerun(command='mv "$D/s" "$D/gone"')
+        result = self.oncerun(command='rm -r "$D/s"')
         self.assertExit(result, DONE)
-        self.assertIn("s/st.json", result.stderr)
+        self.assertIn(self.st, result.stderr)
         self.assertStatus("done")
-        os.rename(self.path("gone"), self.path("s"))
+        os.mkdir(self.path("s"))
         self.assertExit(self.oncerun(date=NEXT), DONE)
         self.assertEqual(self.fields(), (NEXT, "done", None))
 
@@ -116,12 +116,13 @@ class Projection(Case):
 class Readings(Case):
     """S06, each content in turn."""
 
-    def each(self, contents):
+    def each(self, contents, test):
+        """Calls `test` with each content, in a fresh ledger."""
         for number, (name, content) in enumerate(contents.items()):
             with self.subTest(content=name):
                 self.led, self.st = self.path(f"{number}.db"), self.path(f"{number}.json")
                 self.write(self.path("runs"), "")
-                yield content
+                test(content)
 
     def test_S06_no_file_is_a_first_run(self):
         self.assertExit(self.oncerun(ledger="none"), DONE)
@@ -129,7 +130,7 @@ class Readings(Case):
         self.assertEqual(self.runs(), 2)
 
     def test_S06_broken_without_a_ledger(self):
-        for content in self.each(BROKEN):
+        def test(content):
             self.write(self.st, content)
             before = self.snapshot(os.path.basename(self.st))
             for args in ((), ("-g", "at-least-once"), ("--rerun",)):
@@ -140,8 +141,10 @@ class Readings(Case):
             self.assertEqual(self.runs(), 0)
             self.assertEqual(self.snapshot(os.path.basename(self.st)), before)
 
+        self.each(BROKEN, test)
+
     def test_S06_broken_and_a_ledger_that_does_not_know_the_job(self):
-        for content in self.each(BROKEN):
+        def test(content):
             self.write(self.st, content)
             before = self.snapshot(os.path.basename(self.st))
             result = self.oncerun("-g", "at-least-once")
@@ -150,34 +153,43 @@ class Readings(Case):
             self.assertEqual(self.runs(), 0)
             self.assertEqual(self.snapshot(os.path.basename(self.st)), before)
 
+        self.each(BROKEN, test)
+
     def test_S06_broken_and_a_ledger_that_knows_the_job(self):
-        for content in self.each(BROKEN):
+        def test(content):
             self.assertExit(self.oncerun(), DONE)
             self.write(self.st, content)
             names = set(os.listdir(self.dir))
-            self.assertExit(self.oncerun(), DONE)
+            skip = self.oncerun()
+            self.assertExit(skip, DONE)
             self.assertEqual(self.runs(), 1, "what the ledger knows as done never runs again")
             result = self.oncerun(date=NEXT)
             self.assertExit(result, DONE)
             self.assertEqual(self.runs(), 2)
-            self.assertIn(self.st, result.stderr)
+            said = skip.stderr + result.stderr
+            self.assertIn(self.st, said)
             kept = [name for name in os.listdir(self.dir)
                     if name not in names and self.read(self.path(name)) == content]
             self.assertEqual(len(kept), 1, "the broken file is kept aside, once")
-            self.assertIn(kept[0], result.stderr)
+            self.assertIn(kept[0], said)
             self.assertEqual(self.state()["lastPublishedDate"], NEXT)
 
-    def fine(self, ledger):
-        for content in self.each(FINE):
+        self.each(BROKEN, test)
+
+    def fine(self, with_ledger):
+        def test(content):
+            ledger = self.led if with_ledger else "none"
             self.write(self.st, content)
-            self.assertExit(self.oncerun(date=EARLIER, ledger=ledger and self.led or "none"), DONE)
+            self.assertExit(self.oncerun(date=EARLIER, ledger=ledger), DONE)
             self.assertEqual(self.runs(), 0, "the file says that it is done")
-            self.assertExit(self.oncerun(date=DATE, ledger=ledger and self.led or "none"), DONE)
+            self.assertExit(self.oncerun(date=DATE, ledger=ledger), DONE)
             self.assertEqual(self.runs(), 1)
             self.assertEqual(self.state()["lastPublishedDate"], DATE)
             if b"zeta" in content:
                 self.assertEqual(self.state()["zeta"], [1, {"a": None}])
                 self.assertEqual(self.state()["alpha"], "x")
+
+        self.each(FINE, test)
 
     def test_S06_fine_with_a_ledger(self):
         self.fine(True)
@@ -210,7 +222,7 @@ class Writing(Case):
         for ledger in (self.led, "none"):
             with self.subTest(ledger=ledger):
                 self.st = self.path("s/st.json" if ledger != "none" else "s/alone.json")
-                result = self.oncerun(prefix=["strace", "-f", "-y", "-o", trace, "-e",
+                result = self.oncerun(prefix=["strace", "-f", "-y", "-s", "300", "-o", trace, "-e",
                                               f"trace={calls}"],
                                       env={"TMPDIR": self.path("tmp")}, ledger=ledger)
                 self.assertExit(result, DONE)
@@ -219,7 +231,9 @@ class Writing(Case):
         self.assertEqual([name for name in os.listdir(self.path("s")) if "json" not in name], [])
 
     def order(self, lines):
-        done = [line for line in lines if re.search(r"\) += \d", line)]
+        # The command's execve is told in two pieces when oncerun's vfork returns in between.
+        done = [line for line in lines if re.search(r"\) += \d", line)
+                or f'execve("{self.hit}"' in line]
         folder, target = re.escape(self.path("s")), re.escape(self.st)
 
         def find(pattern, start, what):
@@ -269,9 +283,10 @@ class Writing(Case):
                     os.chmod(real, 0o640)
                     os.chown(real, 65534, 65533)
                     os.symlink(os.path.relpath(real, self.dir), self.st)
-                    inode = os.stat(real).st_ino
-                    self.assertExit(self.with_umask(mask, ledger=ledger), DONE)
-                    info = os.lstat(real)
+                    with open(real, "rb") as old:  # held, so that its inode is not used again
+                        self.assertExit(self.with_umask(mask, ledger=ledger), DONE)
+                        inode = os.fstat(old.fileno()).st_ino
+                        info = os.lstat(real)
                     self.assertEqual((stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid),
                                      (0o640, 65534, 65533))
                     self.assertNotEqual(info.st_ino, inode, "replaced, not overwritten")

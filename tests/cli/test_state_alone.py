@@ -127,9 +127,14 @@ class OneDate(Alone):
         self.assertEqual(self.runs(), 1)
 
     def test_neither_ledger_nor_state_remembers_nothing(self):
-        self.assertExit(self.oncerun(state=None), DONE)
-        self.assertExit(self.oncerun(state=None), DONE)
+        for _ in range(2):
+            result = self.oncerun("--lock", "flock:" + self.path("lock"), state=None)
+            self.assertExit(result, DONE)
         self.assertEqual(self.runs(), 2)
+
+    def test_neither_ledger_nor_state_nor_lock_is_usage(self):
+        self.assertExit(self.oncerun("--lock", "none", state=None), USAGE)
+        self.assertEqual(self.runs(), 0)
 
     def settle(self, verdict):
         self.assertExit(self.oncerun(command="kill -9 $$"), 137)

@@ -236,6 +236,8 @@ class Case(unittest.TestCase):
         connection = sqlite3.connect(f"file:{ledger}?mode=ro", uri=True, timeout=10)
         try:
             connection.row_factory = sqlite3.Row
+            if not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+                return []  # a first start that came to nothing leaves an empty database
             return [dict(row) for row in connection.execute(sql, values)]
         finally:
             connection.close()
