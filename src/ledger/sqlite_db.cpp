@@ -56,6 +56,25 @@ int map_shared_memory(sqlite3_file* file, int region, int size, int extend,
   return error == ENOMEM ? SQLITE_NOMEM : SQLITE_FULL;
 }
 
+/// While a passive look goes on. SQLite before 3.51 cannot read, without its shared memory, a WAL
+/// that has a header and nothing else (a process died there): it tries a hundred times with ever
+/// longer pauses, ten seconds in all, before it says SQLITE_PROTOCOL. Then another access works at
+/// once, so the pauses are kept short.
+bool g_looking = false;
+
+class Looking {
+ public:
+  explicit Looking(bool passive) noexcept { g_looking = passive; }
+  Looking(const Looking&) = delete;
+  Looking& operator=(const Looking&) = delete;
+  ~Looking() { g_looking = false; }
+};
+
+int pause(sqlite3_vfs* vfs, int microseconds) {
+  constexpr int k_longest_us = 100;
+  return g_base->xSleep(vfs, g_looking ? std::min(microseconds, k_longest_us) : microseconds);
+}
+
 int open_file(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out_flags) {
   int code = SQLITE_CANTOPEN;
   if ((flags & SQLITE_OPEN_WAL) != 0) {
@@ -108,6 +127,7 @@ void initialise_library() {
   g_vfs.zName = k_vfs_name;
   g_vfs.pNext = nullptr;
   g_vfs.xOpen = open_file;
+  g_vfs.xSleep = pause;
   sqlite3_vfs_register(&g_vfs, 0);
   if (g_base->iVersion >= 3 && g_base->xSetSystemCall != nullptr) {
     g_base->xSetSystemCall(g_base, "open", reinterpret_cast<sqlite3_syscall_ptr>(open_call));
@@ -188,6 +208,13 @@ void Connection::fail(int code) const {
     }
     throw core::Error(Outcome::unavailable,
                       path + ": locked by another process for " + seconds_text(wait),
+                      "see who uses it, for example with `fuser -v " + path + "`");
+  case SQLITE_PROTOCOL:
+    if (access == Database::Access::passive) {
+      throw CannotLookPassively(Outcome::unavailable, path + ": " + text);
+    }
+    throw core::Error(Outcome::unavailable,
+                      path + ": other processes kept it busy for too long (" + text + ")",
                       "see who uses it, for example with `fuser -v " + path + "`");
   case SQLITE_NOTADB:
     throw core::Error(Outcome::config, path + " is not an SQLite database",
@@ -374,6 +401,7 @@ std::optional<Statement> Database::try_prepare(std::string_view sql) {
 }
 
 void Database::begin_read() {
+  const Looking looking(m_connection->access == Access::passive);
   exec("BEGIN; PRAGMA schema_version");
 }
 
