@@ -9,6 +9,7 @@
 #include "state/null_ledger.hpp"
 #include "state/state_ledger.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,7 +22,14 @@ namespace {
 /// lies beside it. Its folder is made if it is missing, unless nothing may be made.
 std::string real_ledger_path(const std::string& path, bool look_only) {
   const std::string parent = os::parent_of(path);
-  if (::access(parent.c_str(), F_OK) != 0) {
+  struct stat info {};
+  const bool exists = ::stat(parent.c_str(), &info) == 0;
+  if ((exists && !S_ISDIR(info.st_mode)) || (!exists && errno == ENOTDIR)) {
+    throw core::Error(core::Outcome::config,
+                      "there can be no ledger at " + path + ": its folder is a file",
+                      "name another file with --ledger");
+  }
+  if (!exists) {
     if (look_only) {
       return path;
     }

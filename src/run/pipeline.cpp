@@ -341,8 +341,9 @@ Result Pipeline::run_attempts(core::HeldLock& lock, core::Claimed claimed) {
   Attempt attempt(m_plan, m_publisher, m_signals, m_log, lock.inherited_fd());
   Result result = attempt.run(*claim);
   for (int retry = 1; retry <= m_plan.retries; ++retry) {
-    const bool again = result.started && result.status == core::name_of(core::RunStatus::failed);
-    if (!again || result.outcome == core::Outcome::unrecorded) {
+    const bool failed = result.status == core::name_of(core::RunStatus::failed);
+    if (!failed || result.outcome == core::Outcome::unrecorded ||
+        (!result.started && result.outcome == core::Outcome::signalled)) {
       break;
     }
     // The old claim lives until the new one is made: its owner's byte keeps the run owned.
@@ -366,8 +367,8 @@ std::unique_ptr<core::Claim> Pipeline::claim_retry(core::HeldLock& lock,
   try {
     sleep_unless_stopped(delay, m_signals);
     std::string verdict;
-    if (m_plan.check) {
-      const core::Sighting seen = m_ledger.look(m_plan.key);
+    const core::Sighting seen = m_ledger.look(m_plan.key);
+    if (m_plan.check && seen.row() == core::RowState::failed) {
       const Answered answered = ask_about(m_plan, seen, m_signals);
       verdict = answered.verdict;
       result.check_verdict = verdict;
