@@ -145,6 +145,7 @@ void Watch::end_rest() {
     return;
   }
   if (!m_tree_asked) {
+    m_clock_runs = true; // another TERM does not lengthen it
     m_kill = os::Deadline::after(m_rules.kill_after);
     ask_tree();
   }

@@ -200,7 +200,8 @@ TEST_CASE("descriptors 0 to 2 that were closed are closed for the command") {
 }
 
 TEST_CASE("mask and dispositions are those of a start without oncerun") {
-  const std::vector<std::string> probe{"grep", "-E", "^(Sig|Shd)", "/proc/self/status"};
+  const std::vector<std::string> probe{"grep", "-E",
+                                       "^(ShdPnd|Sig(Pnd|Blk|Ign|Cgt)):", "/proc/self/status"};
   const auto block_raw = [](std::initializer_list<int> signals) {
     unsigned long mask = 0;
     for (const int signal : signals) {
