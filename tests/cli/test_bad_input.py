@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 
-from oncerun_test import (AS_NOBODY, BINARY, CONFIG, DONE, HELD, UNWRITABLE, USAGE, Case, main)
+from oncerun_test import (AS_NOBODY, BINARY, CONFIG, DONE, HELD, UNAVAILABLE, UNWRITABLE,
+                          USAGE, Case, main)
 
 
 class BadInputCase(Case):
@@ -98,10 +99,12 @@ class Words(BadInputCase):
                 self.assertRefused(USAGE, f"{option}={value}", check="exit 0", words=[option])
 
     def test_a_bad_choice(self):
-        for option, value in (("--guarantee", "maybe"), ("--guarantee", ""),
-                              ("--log-format", "xml"), ("--lock-scope", "world")):
+        for option, value, words in (("--guarantee", "maybe", "guarantee"),
+                                     ("--guarantee", "", "guarantee"),
+                                     ("--log-format", "xml", "log format"),
+                                     ("--lock-scope", "world", "--lock-scope")):
             with self.subTest(option=option, value=value):
-                self.assertRefused(USAGE, f"{option}={value}", words=[option])
+                self.assertRefused(USAGE, f"{option}={value}", words=[words])
 
     def test_no_separator(self):
         self.assertRefusedAsGiven("--job", "settle", "--ledger", self.led, words=["--"])
@@ -205,7 +208,7 @@ class LedgerPaths(BadInputCase):
     def test_a_folder_below_a_file(self):
         self.write(self.path("file"), "")
         result = self.oncerun(ledger=self.path("file/led.db"), state=None)
-        self.assertIn(result.returncode, (CONFIG, UNWRITABLE))
+        self.assertIn(result.returncode, (UNAVAILABLE, CONFIG, UNWRITABLE))
         self.assertClear(result, result.returncode, "file")
 
     def test_a_newer_schema(self):
@@ -276,7 +279,7 @@ class LedgerPaths(BadInputCase):
             self.skip(f"this strace cannot poke: {probe.stderr.strip()}")
         result = self.oncerun(state=None, prefix=["strace", "-f", "-o", "/dev/null", "-e",
                                                   f"inject=statfs,fstatfs:{nfs}"])
-        self.assertClear(result, CONFIG, "network file system", "PostgreSQL")
+        self.assertClear(result, CONFIG, "network file system", "postgresql")
         self.assertEqual(self.runs(), 0)
         self.assertEqual(os.listdir(self.dir), ["hit"])
 

@@ -95,14 +95,14 @@ class TheCommandsOwn(Case):
     def test_every_form_of_an_option_is_heard(self):
         for form in (["-jx1"], ["-j", "x1"], ["--job", "x1"], ["--job=x1"]):
             with self.subTest(form):
-                done = self.spawn([BINARY, *form, "--lock", "none", "--ledger", "none", "-d", DATE,
-                                   "--", "printenv", "ONCERUN_JOB"]).end()
+                done = self.spawn([BINARY, *form, "-l", f"flock:{self.path('lock')}", "-L", "none",
+                                   "-d", DATE, "--", "printenv", "ONCERUN_JOB"]).end()
                 self.assertExit(done, DONE)
                 self.assertEqual(done.stdout, "x1\n")
 
     def test_an_options_value_may_look_like_an_option(self):
-        done = self.spawn([BINARY, "-j-x", "--lock=none", "--ledger=none", "-d", DATE, "--",
-                           "printenv", "ONCERUN_JOB"]).end()
+        done = self.spawn([BINARY, "-j-x", f"-L{self.led}", "-d", DATE, "--", "printenv",
+                           "ONCERUN_JOB"]).end()
         self.assertExit(done, DONE)
         self.assertEqual(done.stdout, "-x\n")
 
@@ -209,14 +209,14 @@ class ExitCodesByWish(Case):
 
     def test_a_timeout_and_a_missing_command(self):
         self.assertExit(self.oncerun("--timeout", "0.1", "--exit", "timeout=75", job="slow",
-                                     command="sleep 60"), 75)
+                                     state=None, command="sleep 60"), 75)
         self.assertExit(self.oncerun("--exit", "not-found=3", command=["/no/such"]), 3)
 
     def test_the_commands_own_codes_are_passed_on(self):
         self.assertExit(self.oncerun("--exit", "busy=1", "--exit", "timeout=2", command="exit 75"),
                         75)
-        self.assertExit(self.oncerun("--exit", "timeout=2", job="other", command="exit 124"),
-                        TIMEOUT)
+        self.assertExit(self.oncerun("--exit", "timeout=2", date="2024-10-27",
+                                     command="exit 124"), TIMEOUT)
 
     def test_a_wrong_wish_is_refused(self):
         for wish in ("", "busy", "busy=", "=3", "busy=256", "busy=-1", "busy=x", "nonsense=3",

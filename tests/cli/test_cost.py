@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import tempfile
 
 from oncerun_test import BINARY, DONE, Case, main
 
@@ -18,15 +19,19 @@ class Cost(Case):
         self.st = self.path("state/st.json")
 
     def everything(self):
-        """Content, size and times of every file and folder of the test."""
+        """Content, owner, mode, size and time of change of every file and folder of the test."""
         found = {}
         for folder, folders, files in os.walk(self.dir):
             for name in [*folders, *files, "."]:
                 path = os.path.join(folder, name)
                 info = os.lstat(path)
-                found[path] = (info.st_ino, info.st_mode, info.st_size, info.st_mtime_ns,
-                               info.st_ctime_ns, self.read(path) if os.path.isfile(path) else None)
+                found[path] = (info.st_ino, info.st_mode, info.st_uid, info.st_size,
+                               info.st_mtime_ns, self.read(path) if os.path.isfile(path) else None)
         return found
+
+    def assertUntouched(self, before, after):
+        changed = [path for path in {**before, **after} if before.get(path) != after.get(path)]
+        self.assertEqual(changed, [])
 
     def traced(self, *args, **kw):
         """One start under strace; the syncs that were made, each with its file."""
@@ -49,7 +54,7 @@ class Cost(Case):
             done, syncs, before, after = self.traced()
             self.assertExit(done, DONE)
             self.assertEqual(syncs, [])
-            self.assertEqual(after, before)
+            self.assertUntouched(before, after)
         self.assertEqual(self.runs(), 1)
 
     def test_a_busy_skip_leaves_every_file_as_it_was_and_syncs_nothing(self):
@@ -60,7 +65,7 @@ class Cost(Case):
         gate.go()
         self.assertExit(done, 75)
         self.assertEqual(syncs, [])
-        self.assertEqual(after, before)
+        self.assertUntouched(before, after)
         self.assertExit(owner.end(), DONE)
 
     def test_a_run_makes_at_most_three_syncs_in_the_ledgers_folder(self):
@@ -74,19 +79,27 @@ class Cost(Case):
         self.assertEqual(self.runs(), 5)
 
     def test_the_wal_stays_short_over_5000_runs(self):
-        wal = self.led + "-wal"
-        longest = 0
-        # xargs starts them as fast as they end: with nothing to wait for, the hardest case.
-        for begin in range(0, 5000, 250):
-            numbers = "\n".join(str(number) for number in range(begin, begin + 250))
-            subprocess.run(["xargs", "-I{}", BINARY, "--job", "many", "--every", "key", "--date", "{}",
-                            "--lock", "none", "--ledger", self.led, "--", "true"],
-                           input=numbers, text=True, env=self.env, check=True, timeout=120)
-            longest = max(longest, os.stat(wal).st_size)
-        self.assertEqual(self.query("SELECT count(*) AS n FROM job_run WHERE status = 'done'"),
-                         [{"n": 5000}])
-        # A frame is a page of 4096 bytes with a header of 24 (sqlite.org/fileformat.html, section 4).
-        self.assertLess(longest, 300 * (4096 + 24))
+        # In memory where there is such a place: its length does not depend on the disk's speed.
+        shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        with tempfile.TemporaryDirectory(prefix="oncerun-test-", dir=shared) as folder:
+            self.led = os.path.join(folder, "led.db")
+            longest = 0
+            # One after the other and four at a time, as fast as they end: no command runs long
+            # enough for what is done meanwhile.
+            for begin in range(0, 5000, 250):
+                at_a_time = "1" if begin % 500 else "4"
+                numbers = "\n".join(str(number) for number in range(begin, begin + 250))
+                subprocess.run(["xargs", "-P", at_a_time, "-I{}", BINARY, "--job", "many", "--every",
+                                "key", "--date", "{}", "--lock", "none", "--ledger", self.led, "--",
+                                "/bin/true"],
+                               input=numbers, text=True, env=self.env, check=True, timeout=120)
+                longest = max(longest, os.stat(self.led + "-wal").st_size)
+            self.assertEqual(self.query("SELECT count(*) AS n FROM job_run WHERE status = 'done'"),
+                             [{"n": 5000}])
+        # A frame is a page of 4096 bytes with a header of 24 (sqlite.org/fileformat2.html, 4.1).
+        frames = longest // (4096 + 24)
+        print(f"longest WAL: {frames} frames")
+        self.assertLess(frames, 300)
 
     def test_memory_while_the_command_runs(self):
         with open(BINARY, "rb") as file:

@@ -15,7 +15,7 @@ SHOW = 'echo "$ONCERUN_BIZ_DATE"'
 class DatesCase(Case):
     def label(self, when, at, *args, tz=None, env=None):
         """What --date means at that instant, as the command sees it; nothing is kept."""
-        options = ["--lock", "none"] + (["--tz", tz] if tz else [])
+        options = ["--lock", f"flock:{self.path('lock')}"] + (["--tz", tz] if tz else [])
         options += ["--scheduled-at", at] if at else []
         done = self.oncerun(*options, *args, date=when, ledger="none", state=None, command=SHOW,
                             env=env)

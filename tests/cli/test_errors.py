@@ -34,7 +34,8 @@ class Words(Case):
                 (137, "KILL", [], "kill -9 $$"), (139, "SEGV", [], "kill -SEGV $$"),
                 (TIMEOUT, "timed out", ["--timeout", "0.1"], "sleep 60"), (3, "exit 3", [], "exit 3")):
             with self.subTest(command):
-                result = self.oncerun(*options, job=text, state=None, command=command)
+                result = self.oncerun(*options, job=f"job {text.lower()}", state=None,
+                                      command=command)
                 self.assertExit(result, code, text)
                 self.lines_of(result)
 

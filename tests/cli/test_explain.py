@@ -70,8 +70,9 @@ class Explain(Case):
     def test_for_programs(self):
         self.assertExit(self.oncerun(), DONE)
         document = json.loads(self.explained("--json"))
-        self.assertEqual(document["job"], "settle")
-        self.assertEqual(document["biz_date"], DATE)
+        self.assertEqual(document["run"]["job"], "settle")
+        self.assertEqual(document["run"]["biz_date"], DATE)
+        self.assertEqual(document["run"]["status"], "done")
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ class Report(Case):
 
     def test_a_report_that_cannot_be_written_costs_a_line_and_nothing_else(self):
         done = self.oncerun("--report", self.path("no/such/report"), command="exit 3")
-        self.assertExit(done, 3, "no/such/report")
+        self.assertExit(done, 3, self.path("no/such"))
         os.mkdir(self.path("folder"))
         done = self.oncerun("--report", self.path("folder"))
         self.assertExit(done, DONE, self.path("folder"))
