@@ -1,5 +1,6 @@
 #include "cli/versions.hpp"
 
+#include "core/state_document.hpp"
 #include "ledger/sqlite_ledger.hpp"
 
 #include <fmt/core.h>
@@ -15,6 +16,7 @@ std::vector<Library> libraries() {
                                   std::to_string(FMT_VERSION / 100 % 100) + "." +
                                   std::to_string(FMT_VERSION % 100);
   return {{"SQLite", ledger::sqlite_version()},
+          {"nlohmann_json", core::json_library_version()},
           {"CLI11", cli11_version()},
           {"spdlog", spdlog_version()},
           {"fmt", fmt_version}};

@@ -386,4 +386,10 @@ std::string why_not_this_job(const StateDocument& document, std::string_view job
   return {};
 }
 
+std::string json_library_version() {
+  return std::to_string(NLOHMANN_JSON_VERSION_MAJOR) + "." +
+         std::to_string(NLOHMANN_JSON_VERSION_MINOR) + "." +
+         std::to_string(NLOHMANN_JSON_VERSION_PATCH);
+}
+
 } // namespace oncerun::core

@@ -76,4 +76,7 @@ class StateDocumentError : public std::exception {
 [[nodiscard]] std::string why_not_this_job(const StateDocument& document, std::string_view job,
                                            std::string_view every);
 
+/// The version of the JSON library, for --version.
+[[nodiscard]] std::string json_library_version();
+
 } // namespace oncerun::core

@@ -1,5 +1,6 @@
 #include "ledger/sqlite_db.hpp"
 
+#include "ledger/database_error.hpp"
 #include "os/file.hpp"
 
 #include <sqlite3.h>
@@ -152,10 +153,6 @@ std::string uri_of(const std::string& path) {
   return uri + "?mode=ro&readonly_shm=1";
 }
 
-std::string seconds_text(std::chrono::milliseconds duration) {
-  return std::to_string((duration.count() + 500) / 1000) + " s";
-}
-
 /// SQLITE_TRANSIENT without its old-style cast: SQLite copies the text.
 sqlite3_destructor_type transient() noexcept {
   return reinterpret_cast<sqlite3_destructor_type>(std::intptr_t{-1});
@@ -197,7 +194,6 @@ struct Connection {
 };
 
 void Connection::fail(int code) const {
-  using core::Outcome;
   const int primary = code & 0xFF;
   const std::string text = sqlite3_errstr(code);
   switch (primary) {
@@ -206,24 +202,18 @@ void Connection::fail(int code) const {
     if (const int signal = stop_signal(); signal != 0) {
       throw core::Interrupted(signal);
     }
-    throw core::Error(Outcome::unavailable,
-                      path + ": locked by another process for " + seconds_text(wait),
-                      "see who uses it, for example with `fuser -v " + path + "`");
+    throw locked_error(path, wait);
   case SQLITE_PROTOCOL:
     if (access == Database::Access::passive) {
-      throw CannotLookPassively(Outcome::unavailable, path + ": " + text);
+      throw CannotLookPassively(core::Outcome::unavailable, path + ": " + text);
     }
-    throw core::Error(Outcome::unavailable,
-                      path + ": other processes kept it busy for too long (" + text + ")",
-                      "see who uses it, for example with `fuser -v " + path + "`");
+    throw contended_error(path, text);
   case SQLITE_NOTADB:
-    throw core::Error(Outcome::config, path + " is not an SQLite database",
-                      "name another file with --ledger");
+    throw not_a_database_error(path);
   case SQLITE_CORRUPT:
-    throw core::Error(Outcome::config, path + " is damaged: " + text,
-                      "restore it from a backup, then see `oncerun ledger accept`");
+    throw damaged_error(path, text);
   case SQLITE_NOMEM:
-    throw core::Error(Outcome::unavailable, "no memory to use " + path);
+    throw core::Error(core::Outcome::unavailable, "no memory to use " + path);
   case SQLITE_FULL:
   case SQLITE_IOERR:
   case SQLITE_READONLY:
@@ -231,31 +221,24 @@ void Connection::fail(int code) const {
   case SQLITE_PERM:
     fail_to_access(primary, text);
   default:
-    throw core::Error(Outcome::internal,
+    throw core::Error(core::Outcome::internal,
                       path + ": " + (db != nullptr ? sqlite3_errmsg(db) : text.c_str()));
   }
 }
 
 void Connection::fail_to_access(int primary, const std::string& text) const {
-  using core::Outcome;
   // SQLite keeps the errno of these two alone.
   const bool has_errno = db != nullptr && (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN);
   const int error = has_errno ? sqlite3_system_errno(db) : 0;
   const bool refused = primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY;
   const bool needs_recovery = access == Database::Access::read_only && primary == SQLITE_READONLY;
   if ((access == Database::Access::passive && refused) || needs_recovery) {
-    throw CannotLookPassively(Outcome::unavailable, path + ": " + text);
+    throw CannotLookPassively(core::Outcome::unavailable, path + ": " + text);
   }
   if (primary == SQLITE_FULL || error == ENOSPC || error == EDQUOT) {
     throw os::unwritable_error("write the ledger", path, error == EDQUOT ? EDQUOT : ENOSPC);
   }
-  const bool reading = access != Database::Access::read_write;
-  const std::string owner = os::ownership(path);
-  throw core::Error(refusal,
-                    std::string("cannot ") + (reading ? "read" : "write") + " the ledger " + path +
-                        (owner.empty() ? "" : " (" + owner + ")") + ": " +
-                        (error != 0 ? std::strerror(error) : text),
-                    "the file, its -wal and -shm and their folder must be accessible to you");
+  throw access_error(refusal, access != Database::Access::read_write, path, error, text);
 }
 
 // ---- statements ---------------------------------------------------------------------------------
