@@ -1,6 +1,7 @@
 #include "ledger/sqlite_db.hpp"
 
 #include "ledger/database_error.hpp"
+#include "ledger/passive_uri.hpp"
 #include "os/file.hpp"
 
 #include <sqlite3.h>
@@ -134,23 +135,6 @@ void initialise_library() {
     g_base->xSetSystemCall(g_base, "open", reinterpret_cast<sqlite3_syscall_ptr>(open_call));
   }
   s_done = true;
-}
-
-/// The path as part of a URI: SQLite decodes %HH and ends the path at '?' or '#'.
-std::string uri_of(const std::string& path) {
-  constexpr std::string_view k_digits = "0123456789ABCDEF";
-  std::string uri = "file:";
-  for (const char c : path) {
-    if (c == '%' || c == '?' || c == '#') {
-      const auto byte = static_cast<unsigned char>(c);
-      uri.push_back('%');
-      uri.push_back(k_digits[byte >> 4]);
-      uri.push_back(k_digits[byte & 0xF]);
-    } else {
-      uri.push_back(c);
-    }
-  }
-  return uri + "?mode=ro&readonly_shm=1";
 }
 
 /// SQLITE_TRANSIENT without its old-style cast: SQLite copies the text.
@@ -323,7 +307,7 @@ Database Database::open(const std::string& path, Access access, core::Outcome re
   connection.access = access;
   connection.refusal = refusal;
   const bool writing = access == Access::read_write;
-  const std::string name = access == Access::passive ? uri_of(path) : path;
+  const std::string name = access == Access::passive ? passive_uri(path) : path;
   // No mutexes: one thread. The path is a real one, so that any link in it was planted since.
   const int flags = (writing ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX |
                     SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE |
