@@ -10,7 +10,7 @@ import os
 import re
 import signal
 
-from oncerun_test import DATE, DONE, HELD, Case, main
+from oncerun_test import DATE, DONE, EARLIER, HELD, Case, main
 
 CALLS = ("openat", "pwrite64", "write", "fdatasync", "fsync", "fcntl", "flock", "rename",
          "renameat", "renameat2", "linkat", "ftruncate", "close", "unlink", "wait4", "waitid",
@@ -25,14 +25,17 @@ class KillPoints(Case):
         super().setUp()
         self.need("strace")
 
-    def fresh(self):
+    def fresh(self, known):
+        """A ledger that is not there yet, or (`known`) one that knows the job and a date of it."""
         self.number = getattr(self, "number", 0) + 1
         self.led, self.st = self.path(f"{self.number}.db"), self.path(f"{self.number}.json")
         self.write(self.path("eff"), "")
+        if known:
+            self.assertExit(self.oncerun(date=EARLIER, command=["true"]), DONE)
 
-    def points(self, **kw):
+    def points(self, known, **kw):
         """Every (name, N) of an undisturbed run, in the order in which they are passed."""
-        self.fresh()
+        self.fresh(known)
         trace = self.path("trace")
         result = self.oncerun(prefix=["strace", "-o", trace, "-e", "trace=" + ",".join(CALLS)],
                               command=EFFECT, **kw)
@@ -53,9 +56,9 @@ class KillPoints(Case):
         syncs = [point for point in late if "sync" in point[0] or point[0].startswith("rename")]
         return sorted(set(late[::step] + syncs), key=found.index)
 
-    def killed_at(self, point, *args, **kw):
+    def killed_at(self, point, known, *args, **kw):
         """A fresh run that is killed there; returns the number of effects it had."""
-        self.fresh()
+        self.fresh(known)
         name, number = point
         result = self.oncerun(*args, command=EFFECT, **kw, prefix=[
             "strace", "-o", os.devnull, "-e", f"trace={name}", "-e",
@@ -71,25 +74,28 @@ class KillPoints(Case):
         self.assertEqual(self.lines("eff"), ["e"])
         self.assertEqual(self.state().get("lastPublishedDate"), last)
 
-    def honest_check(self, **kw):
-        for point in self.points(**kw):
+    def honest_check(self, known=False, **kw):
+        for point in self.points(known, **kw):
             with self.subTest(point=point):
-                self.killed_at(point, **kw)
+                self.killed_at(point, known, **kw)
                 for _ in range(2):
                     again = self.oncerun("-g", "at-most-once", check=HONEST, command=EFFECT, **kw)
                     self.assertExit(again, DONE)
                     self.settled()
 
-    def test_an_honest_check_gives_one_effect_at_every_point(self):
+    def test_an_honest_check_gives_one_effect_in_the_first_run_ever(self):
         self.honest_check()
+
+    def test_an_honest_check_gives_one_effect_in_a_later_run(self):
+        self.honest_check(known=True)
 
     def test_an_honest_check_gives_one_effect_without_a_ledger(self):
         self.honest_check(ledger="none")
 
     def test_at_most_once_without_a_check(self):
-        for point in self.points():
+        for point in self.points(True):
             with self.subTest(point=point):
-                before = self.killed_at(point)
+                before = self.killed_at(point, True)
                 again = self.oncerun("-g", "at-most-once", command=EFFECT)
                 self.assertIn(again.returncode, (DONE, HELD), again.stderr)
                 self.assertLessEqual(len(self.lines("eff")), 1)
@@ -99,9 +105,9 @@ class KillPoints(Case):
                     self.assertEqual(len(self.lines("eff")), before)
 
     def test_at_least_once_without_a_check(self):
-        for point in self.points():
+        for point in self.points(True):
             with self.subTest(point=point):
-                self.killed_at(point)
+                self.killed_at(point, True)
                 again = self.oncerun("-g", "at-least-once", command=EFFECT)
                 self.assertExit(again, DONE)
                 self.assertGreaterEqual(len(self.lines("eff")), 1)
