@@ -17,7 +17,7 @@ CALLS = ("openat", "pwrite64", "write", "fdatasync", "fsync", "fcntl", "flock", 
          "poll", "ppoll", "clone", "clone3", "vfork", "signalfd4", "pidfd_open", "exit_group")
 EFFECT = 'echo e >>"$D/eff"'
 HONEST = 'grep -q e "$D/eff" && exit 0; exit 10'
-SAMPLE = 40
+SAMPLE = 20
 
 
 class KillPoints(Case):
