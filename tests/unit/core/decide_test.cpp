@@ -268,7 +268,7 @@ TEST_CASE("names are those of the ledger and the command line") {
 
 TEST_CASE("every reason is explained in its own words") {
   std::set<std::string_view> texts;
-  for (int i = 0; i <= int(Reason::check_first_asked); ++i) {
+  for (int i = 0; i <= int(Reason::evidence_unreadable); ++i) {
     const std::string_view text = core::explain(static_cast<Reason>(i));
     CAPTURE(i);
     CHECK_FALSE(text.empty());
