@@ -4,7 +4,7 @@ import os
 import sqlite3
 import time
 
-from oncerun_test import BUSY, DATE, DONE, EARLIER, NEXT, UNAVAILABLE, Case, main
+from oncerun_test import BLOCKED, BUSY, DATE, DONE, EARLIER, NEXT, UNAVAILABLE, Case, main
 
 # Waits for a line of its own from the FIFO $1, then becomes the rest of the line.
 AT_THE_BARRIER = ["sh", "-c", 'read _ <"$0" && exec "$@"']
@@ -47,6 +47,35 @@ class Stampede(Case):
 
     def test_G01a_thirty_first_calls_at_once_with_flock(self):
         self.stampede("--lock", "flock")
+
+    def stampede_of_state_files(self, *args):
+        for number in range(10):
+            self.st = self.path(f"st{number}.json")
+            results = self.at_once(20, *args, ledger="none")
+            codes = sorted(result.returncode for result in results)
+            errors = [result.stderr for result in results
+                      if result.returncode not in (DONE, BUSY, BLOCKED)]
+            self.assertEqual(errors, [], codes)
+            self.assertEqual(self.runs(), number + 1, codes)
+            self.assertEqual(self.state()["lastPublishedDate"], DATE)
+
+    def test_twenty_first_calls_at_once_without_a_ledger(self):
+        self.stampede_of_state_files()
+
+    def test_twenty_first_calls_at_once_without_ledger_and_lock(self):
+        self.stampede_of_state_files("--lock", "none")
+
+    def test_twenty_calls_with_locks_that_do_not_know_each_other(self):
+        """The ledger is a layer of its own: it suffices where the locks do not meet."""
+        options = [("--lock", "none"), ("--lock", "flock"),
+                   ("--lock", "flock:" + self.path("lock"))]
+        for number in range(5):
+            self.led, self.st = self.path(f"led{number}.db"), self.path(f"st{number}.json")
+            started = [self.start(*options[call % 3]) for call in range(20)]
+            for process in started:
+                self.assertIn(process.end().returncode, (DONE, BUSY), process.err)
+            self.assertEqual(self.runs(), number + 1)
+            self.assertEqual(self.row()["attempts"], 1)
 
     def test_G01b_thirty_jobs_at_once(self):
         results = self.at_once(30, jobs=[f"job {number}" for number in range(30)], state=None)

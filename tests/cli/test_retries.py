@@ -1,5 +1,6 @@
 """--retries: further attempts in one invocation; the run stays owned in between."""
 
+import os
 import signal
 import time
 
@@ -124,6 +125,19 @@ class Retries(Case):
         self.assertIn(result.returncode, (HELD, 3), result.stderr)
         self.assertEqual(self.runs(), 1)
         self.assertStatus("failed")
+
+    def test_a_ledger_that_is_gone_by_then_ends_the_retries(self):
+        """What is known of the first attempt is the outcome: it was started, and it failed."""
+        owner = self.start("--retries", "1", "--retry-delay", "3s", "--report", self.path("report"),
+                           command=[self.flaky, "9"])
+        self.wait_for(lambda: (self.row() or {}).get("status") == "failed",
+                      what="the first attempt")
+        os.rename(self.led, self.path("elsewhere"))
+        result = owner.end()
+        self.assertExit(result, 3, self.led)
+        self.assertEqual(self.runs(), 1)
+        report = self.state(self.path("report"))
+        self.assertEqual((report["started"], report["exit_code"]), (True, 3))
 
     def test_what_check_after_calls_absent_is_retried(self):
         result = self.oncerun("--check-after", "--retries", "3", "--retry-delay", "0.05s",

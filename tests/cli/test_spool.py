@@ -113,6 +113,33 @@ class Spool(Case):
         self.assertEqual(self.runs(), 1)
         self.assertStatus("pending")
 
+    def deleted_in_mid_run(self, folder, *args):
+        """It must not be said to be kept where it is not."""
+        gate = self.gate()
+        owner = self.start("--record-timeout", "0.5s", *args, command=gate.shell)
+        gate.wait_started()
+        names = [name for name in os.listdir(folder) if "spool" in name]
+        self.assertEqual(len(names), 1)
+        spool = os.path.join(folder, names[0])
+        os.unlink(spool)
+        connection = sqlite3.connect(self.led, isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        gate.go()
+        result = owner.end(timeout=20)
+        connection.execute("ROLLBACK")
+        connection.close()
+        self.assertExit(result, UNRECORDED)
+        kept = spool in result.stderr and "nowhere" not in result.stderr
+        self.assertExit(self.oncerun(*args), DONE if kept else HELD)
+        self.assertEqual(self.runs(), 0)
+
+    def test_a_spool_that_was_deleted_in_mid_run(self):
+        self.deleted_in_mid_run(self.dir)
+
+    def test_a_spool_of_the_users_own_that_was_deleted_in_mid_run(self):
+        os.mkdir(self.path("mine"))
+        self.deleted_in_mid_run(self.path("mine"), "--spool", self.path("mine"))
+
     def test_the_signal_that_ends_the_recording(self):
         gate = self.gate()
         owner = self.start(command=gate.shell)
