@@ -5,6 +5,7 @@
 #include "os/clock.hpp"
 #include "run/asking.hpp"
 #include "run/environment.hpp"
+#include "run/patient_stop.hpp"
 
 #include <utility>
 
@@ -28,26 +29,6 @@ core::AttemptResult result_for_ledger(const core::Ending& ending, const core::Ve
   return attempt;
 }
 
-/// A stop request that lets a write that is under way have its turn: a result is worth most of a
-/// second even when TERM is waiting, and every wait still ends within a second of it.
-class PatientStop final : public core::StopRequest {
- public:
-  explicit PatientStop(const core::StopRequest& stop) : m_stop(stop) {}
-  [[nodiscard]] int pending() const noexcept override {
-    const int signal = m_stop.pending();
-    if (signal != 0 && !m_grace) {
-      constexpr std::chrono::milliseconds k_grace{700};
-      m_grace = os::Deadline::after(k_grace);
-    }
-    return signal != 0 && m_grace->passed() ? signal : 0;
-  }
-  [[nodiscard]] int poll_fd() const noexcept override { return -1; }
-
- private:
-  const core::StopRequest& m_stop;
-  mutable std::optional<os::Deadline> m_grace;
-};
-
 } // namespace
 
 Result Attempt::run(core::Claim& claim) {
@@ -56,11 +37,11 @@ Result Attempt::run(core::Claim& claim) {
   result.claimed_at = os::now_text();
   try {
     m_publisher.before_start();
-  } catch (const core::Error& error) {
-    give_back(claim, error.what());
-    throw;
   } catch (const core::Interrupted& stop) {
     give_back(claim, stopped_by(stop.signal()).reason);
+    throw;
+  } catch (const std::exception& error) {
+    give_back(claim, error.what());
     throw;
   }
   const core::Ending ending = supervise(claim);
@@ -104,7 +85,7 @@ core::Ending Attempt::supervise(core::Claim& claim) {
   limits.unknown_exit = m_plan.unknown_exit;
   try {
     return child::supervise(command, limits, m_signals, [&claim] { claim.while_running(); });
-  } catch (const core::Error& error) {
+  } catch (const std::exception& error) { // nothing was started, whatever it is
     give_back(claim, error.what());
     throw;
   }

@@ -292,6 +292,9 @@ Pipeline::Round Pipeline::in_the_way(const core::RunKey& run, const core::Sighti
   if (m_plan.replace && !m_replaced) {
     m_replaced = true;
     if (stop_run_in_the_way(m_plan, m_ledger, run, m_signals, m_log) == Replaced::gone) {
+      // The stopped owner lets go of the lock after its run; nobody else is waited for by this.
+      constexpr std::chrono::milliseconds k_until_released{2'000};
+      m_deadline = os::Deadline::after(k_until_released);
       return {};
     }
   }

@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "run/evidence.hpp"
+#include "run/patient_stop.hpp"
 #include "state/state_file.hpp"
 
 namespace oncerun::run {
@@ -24,7 +25,7 @@ void Publisher::check_writable() {
   }
 }
 
-void Publisher::write() {
+void Publisher::write(const core::StopRequest& stop) {
   m_ledger.project(
       m_plan.key.job,
       [this](const core::StateDocument& document) {
@@ -34,12 +35,12 @@ void Publisher::write() {
                     "it is kept as " + *kept + "; the ledger wrote a new one");
         }
       },
-      m_stop);
+      stop);
 }
 
 void Publisher::before_start() {
   if (m_projection) {
-    write();
+    write(m_stop);
     m_projection->reserve();
   }
 }
@@ -50,7 +51,7 @@ void Publisher::after_result() noexcept {
   }
   try {
     try {
-      write();
+      write(PatientStop(m_stop));
     } catch (const core::Error& error) {
       m_log.say(Level::warning,
                 "the state file was not brought up to date: " + std::string(error.what()),

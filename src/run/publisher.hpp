@@ -37,7 +37,7 @@ class Publisher {
   void after_result() noexcept;
 
  private:
-  void write();
+  void write(const core::StopRequest& stop);
 
   const Plan& m_plan;
   core::Ledger& m_ledger;
