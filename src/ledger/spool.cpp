@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "os/byte_lock.hpp"
 #include "os/file.hpp"
+#include "os/file_lock.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -196,6 +197,11 @@ std::optional<SpooledResult> parse_slot(std::string_view bytes) {
 void SpoolSlot::write(const SpooledResult& result) {
   write_slot(m_fd.get(), print_slot(result), m_offset, m_path);
   sync(m_fd.get(), m_path);
+  if (!os::is_same_file(m_fd.get(), m_path)) {
+    // What stands in a file without a name is read by nobody.
+    throw core::Error(core::Outcome::unwritable,
+                      m_path + " was removed or replaced while the run went on");
+  }
 }
 
 SpoolSlot Spool::reserve(std::int64_t hint) const {

@@ -355,9 +355,21 @@ Result Pipeline::run_attempts(core::HeldLock& lock, core::Claimed claimed) {
       break;
     }
     claim = std::move(next);
-    result = attempt.run(*claim);
+    try {
+      result = attempt.run(*claim);
+    } catch (const core::Error& error) {
+      // Given back as never started; what this invocation came to is what its last attempt did.
+      no_retry(error);
+      break;
+    }
   }
   return result;
+}
+
+/// A retry that could not be made changes nothing about the attempt before it: its exit code stays
+/// the invocation's, and `started` stays true.
+void Pipeline::no_retry(const core::Error& error) {
+  m_log.say(Level::error, core::title(m_plan.key) + ": no retry: " + error.what(), error.hint());
 }
 
 std::unique_ptr<core::Claim> Pipeline::claim_retry(core::HeldLock& lock,
@@ -403,6 +415,8 @@ std::unique_ptr<core::Claim> Pipeline::claim_retry(core::HeldLock& lock,
       return std::move(claimed->claim);
     }
     m_log.say(Level::error, core::title(m_plan.key) + ": no retry, somebody settled it meanwhile");
+  } catch (const core::Error& error) {
+    no_retry(error);
   } catch (const core::Interrupted& stop) {
     result.outcome = core::Outcome::signalled;
     result.exit_code = 128 + stop.signal();

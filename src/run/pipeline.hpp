@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/error.hpp"
 #include "core/ledger.hpp"
 #include "core/lock.hpp"
 #include "os/clock.hpp"
@@ -57,6 +58,7 @@ class Pipeline {
   [[nodiscard]] Result run_attempts(core::HeldLock& lock, core::Claimed claimed);
   [[nodiscard]] std::unique_ptr<core::Claim>
   claim_retry(core::HeldLock& lock, const core::ClaimedRun& previous, int retry, Result& result);
+  void no_retry(const core::Error& error);
   void wait_for_change(const core::RunKey& run);
 
   [[nodiscard]] core::Settlement found_done(const std::string& verdict) const;
