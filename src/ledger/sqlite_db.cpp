@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -112,6 +114,16 @@ int open_call(const char* path, int flags, int mode) {
   return ::open(path, flags, mode);
 }
 
+/// As root SQLite gives -wal and -shm to the database's owner at each open. Where they are his
+/// already, the call would still change their inodes, and a look must change nothing.
+int chown_call(int fd, uid_t owner, gid_t group) {
+  struct stat info {};
+  if (::fstat(fd, &info) == 0 && info.st_uid == owner && info.st_gid == group) {
+    return 0;
+  }
+  return ::fchown(fd, owner, group);
+}
+
 void initialise_library() {
   static bool s_done = false;
   if (s_done) {
@@ -133,6 +145,7 @@ void initialise_library() {
   sqlite3_vfs_register(&g_vfs, 0);
   if (g_base->iVersion >= 3 && g_base->xSetSystemCall != nullptr) {
     g_base->xSetSystemCall(g_base, "open", reinterpret_cast<sqlite3_syscall_ptr>(open_call));
+    g_base->xSetSystemCall(g_base, "fchown", reinterpret_cast<sqlite3_syscall_ptr>(chown_call));
   }
   s_done = true;
 }
@@ -431,18 +444,6 @@ void Database::release_memory() noexcept {
 
 const std::string& Database::path() const noexcept {
   return m_connection->path;
-}
-
-Transaction::Transaction(Database& database) : m_database(database) {
-  m_database.exec("BEGIN IMMEDIATE");
-}
-
-Transaction::~Transaction() {
-  m_database.rollback();
-}
-
-void Transaction::commit() {
-  m_database.exec("COMMIT");
 }
 
 } // namespace oncerun::ledger

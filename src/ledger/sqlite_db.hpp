@@ -144,11 +144,13 @@ class Database {
 /// BEGIN IMMEDIATE; rolled back unless committed.
 class Transaction {
  public:
-  explicit Transaction(Database& database);
+  explicit Transaction(Database& database) : m_database(database) {
+    m_database.exec("BEGIN IMMEDIATE");
+  }
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
-  ~Transaction();
-  void commit();
+  ~Transaction() { m_database.rollback(); }
+  void commit() { m_database.exec("COMMIT"); }
 
  private:
   Database& m_database;

@@ -28,8 +28,12 @@ namespace oncerun::test {
 
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "oncerun-ledger-XXXXXX").string();
+  /// Below `parent` if that exists, else where temporary files go.
+  explicit TemporaryFolder(const std::string& parent = {}) {
+    const std::filesystem::path where = !parent.empty() && std::filesystem::is_directory(parent)
+                                            ? std::filesystem::path(parent)
+                                            : std::filesystem::temp_directory_path();
+    std::string name = (where / "oncerun-ledger-XXXXXX").string();
     m_path = ::mkdtemp(name.data());
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
