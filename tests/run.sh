@@ -56,4 +56,5 @@ cd "$build"
 [ -z "$full" ] || export ONCERUN_TEST_FULL=1
 rm -f "$log"
 trap - EXIT
-exec ctest --no-tests=error --output-on-failure --parallel "$(processors)" "$@"
+# Most of a suite waits: for a job, a lock, a limit. Twice the processors keeps them busy.
+exec ctest --no-tests=error --output-on-failure --parallel "$((2 * $(processors)))" "$@"
