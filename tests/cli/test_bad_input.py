@@ -101,7 +101,7 @@ class Words(BadInputCase):
     def test_a_bad_choice(self):
         for option, value, words in (("--guarantee", "maybe", "guarantee"),
                                      ("--guarantee", "", "guarantee"),
-                                     ("--log-format", "xml", "log format"),
+                                     ("--log-format", "xml", "--log-format"),
                                      ("--lock-scope", "world", "--lock-scope")):
             with self.subTest(option=option, value=value):
                 self.assertRefused(USAGE, f"{option}={value}", words=[words])
@@ -200,7 +200,7 @@ class LedgerPaths(BadInputCase):
         self.assertRefused(CONFIG, words=[self.led])
 
     def test_not_a_database(self):
-        for text in ("hello\n" * 1000, "x"):
+        for text in ("hello\n" * 1000, "hello\n"):
             with self.subTest(len(text)):
                 self.write(self.led, text)
                 self.assertRefused(CONFIG, words=[self.led])
@@ -279,7 +279,7 @@ class LedgerPaths(BadInputCase):
             self.skip(f"this strace cannot poke: {probe.stderr.strip()}")
         result = self.oncerun(state=None, prefix=["strace", "-f", "-o", "/dev/null", "-e",
                                                   f"inject=statfs,fstatfs:{nfs}"])
-        self.assertClear(result, CONFIG, "network file system", "postgresql")
+        self.assertClear(result, CONFIG, "network file system", "PostgreSQL")
         self.assertEqual(self.runs(), 0)
         self.assertEqual(os.listdir(self.dir), ["hit"])
 
