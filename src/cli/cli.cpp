@@ -50,6 +50,11 @@ int dispatch(const SplitArguments& split, const Environment& environment,
 
 } // namespace
 
+std::string hint_of(const core::Error& error) {
+  const bool bare = error.outcome() == core::Outcome::usage && error.hint().empty();
+  return bare ? "see oncerun --help" : error.hint();
+}
+
 int main(int argc, const char* const* argv, const char* const* environ) {
   StderrLog log(LogFormat::text, false, false, false);
   try {
@@ -57,8 +62,7 @@ int main(int argc, const char* const* argv, const char* const* environ) {
     const Environment environment(environ);
     return dispatch(split_arguments(argc, argv), environment, standard_fds, log);
   } catch (const core::Error& error) {
-    const bool bare = error.outcome() == core::Outcome::usage && error.hint().empty();
-    log.say(run::Level::error, error.what(), bare ? "see oncerun --help" : error.hint());
+    log.say(run::Level::error, error.what(), hint_of(error));
     return core::row_of(error.outcome()).code;
   } catch (const core::Interrupted& stop) {
     log.say(run::Level::error, "stopped by signal " + std::to_string(stop.signal()));

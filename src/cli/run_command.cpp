@@ -1,5 +1,6 @@
 #include "cli/run_command.hpp"
 
+#include "cli/cli.hpp"
 #include "cli/compose.hpp"
 #include "cli/versions.hpp"
 #include "core/error.hpp"
@@ -10,6 +11,8 @@
 #include "os/signals.hpp"
 #include "run/pipeline.hpp"
 
+#include <new>
+#include <optional>
 #include <utility>
 
 namespace oncerun::cli {
@@ -32,39 +35,33 @@ class RememberingLog final : public run::Log {
   std::vector<std::string> m_messages;
 };
 
-int mapped(const RunSettings& settings, const run::Result& result) {
-  const auto found = settings.exit_codes.find(result.outcome);
-  return found != settings.exit_codes.end() ? found->second : result.exit_code;
+int mapped(const TellingSettings& telling, const run::Result& result) {
+  const auto found = telling.exit_codes.find(result.outcome);
+  return found != telling.exit_codes.end() ? found->second : result.exit_code;
 }
 
 /// A side channel: it can neither stop a job nor change its exit code.
-void write_report(const RunSettings& settings, const run::Result& result, int exit_code,
-                  const std::string& ledger, const std::string& began_at,
-                  const RememberingLog& said, run::Log& log) {
-  if (!settings.report) {
-    return;
-  }
-  ops::RunReport report;
-  report.plan = &settings.plan;
-  report.result = result;
-  report.exit_code = exit_code;
-  report.ledger = ledger;
-  report.version = oncerun_version();
-  report.began_at = began_at;
-  report.ended_at = os::now_text();
-  report.messages = said.messages();
+void write_report(const std::string& path, const ops::RunReport& report, run::Log& log) {
   try {
-    os::AtomicFile file(*settings.report);
+    os::AtomicFile file(path);
     file.commit(ops::report_text(report), false);
   } catch (const std::exception& error) {
-    log.say(run::Level::warning,
-            "the report " + *settings.report + " was not written: " + error.what());
+    log.say(run::Level::warning, "the report " + path + " was not written: " + error.what());
   }
 }
 
 run::Result failed_with(const core::Error& error, run::Log& log) {
-  log.say(run::Level::error, error.what(), error.hint());
+  log.say(run::Level::error, error.what(), hint_of(error));
   return run::result_of(error.outcome(), error.what());
+}
+
+int explain(run::Pipeline& pipeline, const RunSettings& settings, const Composition& parts) {
+  ops::Output output = ops::Output::standard(settings.json);
+  const ops::ExplainFacts facts{&settings.plan, pipeline.explain(), parts.ledger->describe(),
+                                parts.lock->describe()};
+  const int code = ops::explain(facts, output);
+  output.close();
+  return code;
 }
 
 } // namespace
@@ -75,31 +72,34 @@ int run_command(const Arguments& arguments, const Environment& environment,
   // Before anything else that takes time: a signal from here on is data, not the end.
   os::Signals signals;
   const std::string began_at = os::now_text();
-  RunSettings settings = run_settings(arguments, environment, command, standard_fds);
+  const TellingSettings telling = telling_settings(arguments);
   RememberingLog said(log);
-  std::string ledger;
-  run::Result result;
+  std::optional<RunSettings> settings;
+  ops::RunReport report;
   try {
-    const Composition parts = compose(settings.stores, settings.plan, settings.explain);
-    ledger = parts.ledger->describe();
-    run::Pipeline pipeline(settings.plan, *parts.ledger, *parts.lock, signals, said);
-    if (settings.explain) {
-      ops::Output output = ops::Output::standard(settings.json);
-      const ops::ExplainFacts facts{&settings.plan, pipeline.explain(), ledger,
-                                    parts.lock->describe()};
-      const int code = ops::explain(facts, output);
-      output.close();
-      return code;
+    settings.emplace(run_settings(arguments, environment, command, standard_fds));
+    const Composition parts = compose(settings->stores, settings->plan, settings->explain);
+    report.ledger = parts.ledger->describe();
+    run::Pipeline pipeline(settings->plan, *parts.ledger, *parts.lock, signals, said);
+    if (settings->explain) {
+      return explain(pipeline, *settings, parts);
     }
-    result = pipeline.execute();
+    report.result = pipeline.execute();
   } catch (const core::Error& error) {
-    result = failed_with(error, said);
+    report.result = failed_with(error, said);
   } catch (const std::bad_alloc&) {
-    result = failed_with(core::Error(core::Outcome::unavailable, "out of memory"), said);
+    report.result = failed_with(core::Error(core::Outcome::unavailable, "out of memory"), said);
   }
-  const int exit_code = mapped(settings, result);
-  write_report(settings, result, exit_code, ledger, began_at, said, log);
-  return exit_code;
+  report.exit_code = mapped(telling, report.result);
+  if (telling.report) {
+    report.plan = settings ? &settings->plan : nullptr;
+    report.version = oncerun_version();
+    report.began_at = began_at;
+    report.ended_at = os::now_text();
+    report.messages = said.messages();
+    write_report(*telling.report, report, log);
+  }
+  return report.exit_code;
 }
 
 } // namespace oncerun::cli

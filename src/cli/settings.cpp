@@ -124,6 +124,16 @@ LogSettings log_settings(const Arguments& arguments) {
   return settings;
 }
 
+TellingSettings telling_settings(const Arguments& arguments) {
+  TellingSettings settings;
+  for (const std::string& mapping : arguments.values("exit")) {
+    const auto [outcome, code] = core::parse_exit_mapping(mapping);
+    settings.exit_codes[outcome] = code;
+  }
+  settings.report = arguments.value("report");
+  return settings;
+}
+
 core::JobName job_name(const Arguments& arguments) {
   const std::optional<std::string> job = arguments.value("job");
   if (!job) {
@@ -243,8 +253,7 @@ RunSettings run_settings(const Arguments& arguments, const Environment& environm
                                          .command = std::move(command),
                                          .environment = environment.entries(),
                                          .standard_fds = standard_fds},
-                       .stores = stores(arguments, environment),
-                       .report = arguments.value("report")};
+                       .stores = stores(arguments, environment)};
   run::Plan& plan = settings.plan;
   plan.zone = settings.zone.get();
   plan.date_is_label = named.date_is_label;
@@ -261,10 +270,6 @@ RunSettings run_settings(const Arguments& arguments, const Environment& environm
   plan.state_is_truth =
       settings.stores.state && settings.stores.ledger.kind == LedgerSpec::Kind::none;
   plan.ledger_is_default = settings.stores.ledger.is_default;
-  for (const std::string& mapping : arguments.values("exit")) {
-    const auto [outcome, code] = core::parse_exit_mapping(mapping);
-    settings.exit_codes[outcome] = code;
-  }
   settings.explain = arguments.has("explain");
   settings.json = arguments.has("json");
   refuse_contradictions(arguments, settings);

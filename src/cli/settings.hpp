@@ -56,10 +56,14 @@ struct RunSettings {
   std::unique_ptr<core::Zone> zone; ///< plan.zone points to it
   run::Plan plan;
   Stores stores;
-  std::map<core::Outcome, int> exit_codes{}; ///< --exit
-  std::optional<std::string> report;
   bool explain = false;
   bool json = false;
+};
+
+/// How the outcome is told; needed also when the command line says nothing that can be run.
+struct TellingSettings {
+  std::map<core::Outcome, int> exit_codes; ///< --exit
+  std::optional<std::string> report;
 };
 
 struct LogSettings {
@@ -85,6 +89,7 @@ struct NamedRun {
 
 // Each throws core::UsageError for what is wrong by the command line alone.
 [[nodiscard]] LogSettings log_settings(const Arguments& arguments);
+[[nodiscard]] TellingSettings telling_settings(const Arguments& arguments);
 [[nodiscard]] Stores stores(const Arguments& arguments, const Environment& environment);
 [[nodiscard]] core::JobName job_name(const Arguments& arguments);
 /// `known_period` and `known_zone` are the job's from the ledger, used where no option names them.

@@ -8,6 +8,17 @@ from oncerun_test import (BLOCKED, BUSY, CONFIG, DATE, DONE, HELD, NOT_FOUND, TI
 
 
 class Report(Case):
+    def test_a_wrong_command_line_is_reported_too(self):
+        report = self.path("usage.json")
+        result = self.oncerun("--report", report, "--exit", "usage=5", date="2023-02-29",
+                              state=None, command=["true"])
+        self.assertExit(result, 5)
+        with open(report, encoding="utf-8") as file:
+            told = json.load(file)
+        self.assertEqual((told["outcome"], told["exit_code"], told["started"]),
+                         ("usage", 5, False))
+        self.assertIn("2023-02-29", told["reason"])
+
     def setUp(self):
         super().setUp()
         os.mkdir(self.path("reports"))
