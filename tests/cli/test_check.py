@@ -110,6 +110,18 @@ class Crash(Case):
         history = self.sub_json("history", "--job", self.job)
         self.assertIn("check", str(history))
 
+    def test_the_verdict_that_allowed_an_attempt_is_shown_with_it(self):
+        self.assertExit(self.oncerun(check="exit 10"), DONE)
+        run = ("--job", self.job, "--date", self.date)
+        attempts = self.sub_json("show", *run)["attempt_list"]
+        history = [entry for entry in self.sub_json("history", *run) if entry["type"] == "attempt"]
+        for entries in (attempts, history):
+            self.assertEqual([entry["number"] for entry in entries], [2, 1])
+            self.assertRegex(entries[0]["check_verdict"], "absent twice .*exit 10")
+            self.assertIsNone(entries[1]["check_verdict"])
+        for subcommand in ("show", "history"):
+            self.assertIn("absent twice", self.sub(subcommand, *run).stdout)
+
 
 class Honest(Case):
     """S01: with an honest check there is exactly one effect, wherever the crash falls."""
@@ -327,6 +339,16 @@ class ByHand(Case):
         self.assertEqual(len(self.lines("asked")), 3)
         self.assertEqual(self.row(), before)
         self.assertEqual(self.state()["status"], "unknown")
+
+    def test_a_check_that_could_not_say_one_or_the_other(self):
+        self.assertExit(self.oncerun(command="kill -9 $$"), 137)
+        for codes in (("--check-absent", "0"), ("--check-present", "10"),
+                      ("--check-absent", "3", "--check-present", "3")):
+            with self.subTest(codes=codes):
+                result = self.sub("check", "--job", self.job, "--date", self.date, "--check",
+                                  asking(PRESENT), *codes)
+                self.assertExit(result, USAGE, "--check-absent")
+        self.assertEqual(self.lines("asked"), [])
 
 
 class Misuse(Case):

@@ -106,6 +106,27 @@ class TheCommandsOwn(Case):
         self.assertExit(done, DONE)
         self.assertEqual(done.stdout, "-x\n")
 
+    def test_a_value_attached_to_its_letter(self):
+        """Also one that ends in that letter, or is nothing else."""
+        self.st = self.path("states")
+        for given, job, state in ((["-jj"], "j", None), (["-j", "jj"], "jj", None),
+                                  (["-jobj"], "obj", None), (["-vjobj"], "obj", None),
+                                  (["-jv", "-v"], "v", None), (["-jx", "-s" + self.st], "x", "x"),
+                                  (["--job=j"], "j", None), (["-j-j"], "-j", None)):
+            with self.subTest(given):
+                ledger = self.path(f"L{'-'.join(given).replace('/', '_')}L")
+                done = self.spawn([BINARY, "-L" + ledger, "-d" + DATE, *given, "--", self.hit]).end()
+                self.assertExit(done, DONE)
+                self.assertIsNotNone(self.row(job=job, ledger=ledger))
+                self.assertEqual(self.state() is not None, state is not None)
+        self.assertEqual(self.state()["job"], "x")
+
+    def test_a_check_attached_to_its_letter(self):
+        self.assertExit(self.oncerun(command="kill -9 $$"), 137)
+        self.assertExit(self.oncerun("-cexec", check=None), DONE)  # by itself it is exit 0
+        self.assertEqual(self.runs(), 0)
+        self.assertStatus("done")
+
 
 class Printed(Case):
     def test_C03_a_hundred_calls_of_a_done_date_print_nothing(self):

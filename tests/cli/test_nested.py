@@ -4,7 +4,7 @@ one (case S15's neighbours)."""
 import datetime
 import os
 
-from oncerun_test import BINARY, BUSY, DATE, DONE, HELD, USAGE, Case, main
+from oncerun_test import BINARY, BUSY, DATE, DONE, HELD, UNAVAILABLE, USAGE, Case, main
 
 
 class Nested(Case):
@@ -103,6 +103,34 @@ class Nested(Case):
         self.assertEqual(first, last)
         self.assertEqual((first[0], inner[0]), ("settle", "inner"))
         self.assertNotEqual(first[1], inner[1])
+
+
+class StillMine(Case):
+    """oncerun still-mine, where the ledger it would ask is out of reach."""
+
+    ASK = f'{BINARY} still-mine; echo $? >>"$D/said"'
+
+    def test_a_ledger_that_is_gone(self):
+        """Neither yes nor no: 82 would say that somebody else has the run."""
+        away = self.path("away.db")
+        command = f'{self.ASK}; mv "{self.led}" "{away}"; {self.ASK}; mv "{away}" "{self.led}"'
+        result = self.oncerun(command=f"{command}; {self.ASK}")
+        self.assertExit(result, DONE, self.led)
+        self.assertEqual(self.lines("said"), ["0", str(UNAVAILABLE), "0"])
+        self.assertStatus("done")
+
+    def test_a_ledger_that_is_another_file(self):
+        away = self.path("away.db")
+        command = f'mv "{self.led}" "{away}"; : >"{self.led}"; {self.ASK}; mv "{away}" "{self.led}"'
+        self.assertExit(self.oncerun(command=command), DONE)
+        self.assertEqual(self.lines("said"), [str(UNAVAILABLE)])
+
+    def test_a_state_file_that_is_gone(self):
+        away = self.path("away.json")
+        command = f'{self.ASK}; mv "{self.st}" "{away}"; {self.ASK}; mv "{away}" "{self.st}"'
+        result = self.oncerun(command=f"{command}; {self.ASK}", ledger="none")
+        self.assertExit(result, DONE, self.st)
+        self.assertEqual(self.lines("said"), ["0", str(UNAVAILABLE), "0"])
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 import json
 import os
+import sqlite3
 
 from oncerun_test import (BLOCKED, BUSY, CONFIG, DATE, DONE, HELD, NOT_FOUND, TIMEOUT, UNCONFIRMED,
-                          Case, main)
+                          UNRECORDED, Case, main)
 
 
 class Report(Case):
@@ -98,6 +99,35 @@ class Report(Case):
         unconfirmed = self.told("--check-after", exits=UNCONFIRMED, date="2024-10-27",
                                 check="exit 10")
         self.assertEqual((unconfirmed["outcome"], unconfirmed["status"]), ("unconfirmed", "failed"))
+
+    def test_a_result_that_was_not_recorded(self):
+        """The row still says what it said while the command ran."""
+        for spool in ((), ("--spool", "none")):
+            with self.subTest(spool=spool):
+                job = f"job {len(spool)}"
+                gate = self.gate(job)
+                owner = self.start("--record-timeout", "0.3s", "--report", self.file, *spool,
+                                   job=job, state=None, command=f"{gate.shell}; exit 3")
+                gate.wait_started()
+                connection = sqlite3.connect(self.led, isolation_level=None, timeout=10)
+                connection.execute("BEGIN IMMEDIATE")
+                gate.go()
+                result = owner.end()
+                connection.execute("ROLLBACK")
+                connection.close()
+                self.assertExit(result, UNRECORDED)
+                report = json.loads(self.read(self.file))
+                self.assertEqual((report["outcome"], report["started"], report["status"],
+                                  report["command_exit_code"]),
+                                 ("unrecorded", True, "pending", 3))
+                self.assertStatus("pending", job=job)
+
+    def test_a_hold_of_a_date_that_no_run_stands_for(self):
+        report = self.told("--check-first", exits=HELD, check="exit 2")
+        self.assertEqual((report["outcome"], report["started"], report["status"]),
+                         ("held", False, None))
+        self.assertIn("exit 2", report["check_verdict"])
+        self.assertIsNone(self.row())
 
     def test_an_exit_code_by_wish_is_the_one_told(self):
         self.assertExit(self.oncerun(), DONE)

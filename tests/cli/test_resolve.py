@@ -1,9 +1,10 @@
 """oncerun resolve: a person settles what no program can, and the history says who and why."""
 
+import json
 import os
 import signal
 
-from oncerun_test import BUSY, DATE, DONE, EARLIER, NEXT, USAGE, Case, main
+from oncerun_test import BUSY, DATE, DONE, EARLIER, HELD, NEXT, USAGE, Case, main
 
 
 class Resolve(Case):
@@ -59,6 +60,27 @@ class Resolve(Case):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("unheard of", result.stderr)
         self.assertEqual(self.query("SELECT * FROM job_run"), before)
+
+    def test_what_a_state_file_says_of_such_a_job_is_not_forgotten(self):
+        """The file's date was done before the ledger knew the job: it must not run once more."""
+        every_day = ("--every", "day", "--tz", "UTC")
+        for count, (verdict, date) in enumerate((verdict, date)
+                                                for verdict in ("--skip", "--done", "--ready")
+                                                for date in (EARLIER, NEXT)):
+            for options in ((), every_day):
+                with self.subTest(verdict=verdict, date=date, options=options):
+                    self.led = self.path(f"led{count}{len(options)}.db")
+                    self.st = self.path(f"st{count}{len(options)}.json")
+                    self.assertExit(self.oncerun(*every_day, job="another", state=None,
+                                                 command=["true"]), DONE)
+                    self.write(self.st, json.dumps({"lastPublishedDate": DATE}))
+                    self.write(self.path("runs"), "")
+                    result = self.resolve("--state", self.st, verdict, *options, date=date)
+                    self.assertNotIn("internal", result.stderr)
+                    started = self.oncerun(*every_day)
+                    self.assertIn(started.returncode, (DONE, HELD), started.stderr)
+                    self.assertEqual(self.runs(), 0)
+                    self.assertEqual(self.state()["lastPublishedDate"], DATE)
 
     def test_no_ledger_there(self):
         self.assertNotEqual(self.resolve("--done").returncode, 0)
@@ -167,6 +189,21 @@ class Resolve(Case):
         state = self.state()
         self.assertEqual((state["lastPublishedDate"], state["status"]), (NEXT, "done"))
         self.assertFalse(state.get("pendingDate"))
+
+    def test_a_start_of_the_date_itself_brings_the_state_file_up_to_date(self):
+        for option, last in (("--skip", EARLIER), ("--done", DATE)):
+            with self.subTest(option=option):
+                self.led = self.path(f"led{option}.db")
+                self.st = self.path(f"st{option}.json")
+                self.assertExit(self.oncerun(date=EARLIER, command=["true"]), DONE)
+                self.unknown()
+                self.assertEqual(self.state()["pendingDate"], DATE)
+                self.assertExit(self.resolve(option), 0)
+                self.assertExit(self.oncerun(), DONE)
+                self.assertEqual(self.runs(), 0)
+                state = self.state()
+                self.assertEqual((state["lastPublishedDate"], state["status"]), (last, "done"))
+                self.assertFalse(state.get("pendingDate"))
 
 
 if __name__ == "__main__":

@@ -43,9 +43,10 @@ class Retries(Case):
 
     def test_the_delay_grows(self):
         begun = time.monotonic()
-        self.oncerun("--retries", "2", "--retry-delay", "0.4s", command=[self.flaky, "3"])
-        # Exponential with jitter: whatever the jitter, half of the first is the least.
-        self.assertGreaterEqual(time.monotonic() - begun, 0.3)
+        self.oncerun("--retries", "4", "--retry-delay", "0.1s", command=[self.flaky, "9"])
+        # At least half of 0.1, 0.2, 0.4 and 0.8 s; were it not doubled, 0.4 s would be the most.
+        self.assertGreaterEqual(time.monotonic() - begun, 0.7)
+        self.assertEqual(self.runs(), 5)
 
     def test_not_after_a_run_that_was_cut_short(self):
         for guarantee in ("cautious", "at-most-once"):
@@ -58,9 +59,9 @@ class Retries(Case):
             self.assertStatus("unknown", date=date)
         self.assertEqual(self.runs(), 2)
 
-    def between(self, lock):
+    def between(self, lock, *args):
         """An invocation that waits for its second attempt."""
-        owner = self.start("--lock", lock, "--retries", "1", "--retry-delay", "60s",
+        owner = self.start("--lock", lock, "--retries", "1", "--retry-delay", "60s", *args,
                            command=[self.flaky, "9"])
         self.wait_for(lambda: (self.row() or {}).get("status") == "failed",
                       what="the first attempt")
@@ -138,6 +139,28 @@ class Retries(Case):
         self.assertEqual(self.runs(), 1)
         report = self.state(self.path("report"))
         self.assertEqual((report["started"], report["exit_code"]), (True, 3))
+
+    def test_a_command_that_is_gone_by_then_ends_the_retries(self):
+        """A retry that could not be started changes nothing about what the first attempt was."""
+        vanishing = self.script("vanishing", 'echo run >>"$D/runs"; rm "$0"; exit 3\n')
+        result = self.oncerun("--retries", "1", "--retry-delay", "0.1s", "--report",
+                              self.path("report"), command=[vanishing])
+        self.assertExit(result, 3, vanishing)
+        report = self.state(self.path("report"))
+        self.assertEqual((report["started"], report["exit_code"], report["outcome"]),
+                         (True, 3, "command"))
+        self.assertStatus("failed")
+        self.assertExit(self.oncerun("-g", "at-most-once"), HELD)
+        self.assertEqual(self.runs(), 1)
+
+    def test_a_signal_in_between_does_not_undo_the_start(self):
+        owner = self.between("flock", "--report", self.path("report"))
+        owner.terminate()
+        self.assertExit(owner.end(timeout=5), 143)
+        report = self.state(self.path("report"))
+        self.assertEqual((report["started"], report["exit_code"], report["outcome"]),
+                         (True, 143, "signalled"))
+        self.assertStatus("failed")
 
     def test_what_check_after_calls_absent_is_retried(self):
         result = self.oncerun("--check-after", "--retries", "3", "--retry-delay", "0.05s",

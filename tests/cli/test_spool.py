@@ -109,9 +109,22 @@ class Spool(Case):
         with open(path, "r+b") as file:
             file.write(b"\xa5" * size)
         result = self.oncerun()
-        self.assertExit(result, HELD)
+        self.assertExit(result, HELD, path)
         self.assertEqual(self.runs(), 1)
         self.assertStatus("pending")
+
+    def test_a_slot_that_cannot_be_read_is_said_and_stops_nobody(self):
+        self.assertExit(self.oncerun(date=EARLIER, command=["true"]), DONE)
+        spool = self.led + "-spool"
+        with open(spool, "r+b") as file:
+            file.seek(512)
+            file.write(b"\xa5" * 512)
+        result = self.oncerun()
+        self.assertExit(result, DONE)
+        self.assertEqual(len([line for line in result.stderr.splitlines() if spool in line]), 1,
+                         result.stderr)
+        self.assertEqual(self.runs(), 1)
+        self.assertEqual(self.read(spool)[512:1024], b"\xa5" * 512, "evidence is not wiped")
 
     def deleted_in_mid_run(self, folder, *args):
         """It must not be said to be kept where it is not."""

@@ -112,6 +112,26 @@ class Projection(Case):
         self.assertExit(self.oncerun(date=NEXT), DONE)
         self.assertEqual(self.fields(), (NEXT, "done", None))
 
+    def test_a_file_that_missed_a_result_is_brought_up_to_date_by_a_hold(self):
+        """The result is in the ledger, and a power cut came before the file was written."""
+        for command, code, guarantee, status in (("exit 3", 3, "at-most-once", "failed"),
+                                                 ("kill -9 $$", 137, "cautious", "unknown")):
+            with self.subTest(status=status):
+                self.led, self.st = self.path(status + ".db"), self.path(status + ".json")
+                self.assertExit(self.oncerun(date=EARLIER, command=["true"]), DONE)
+                gate = self.gate(status)
+                owner = self.start(command=f"{gate.shell}; {command}")
+                gate.wait_started()
+                old = self.read(self.st)
+                self.assertEqual(self.fields(), (EARLIER, "pending", DATE))
+                gate.go()
+                self.assertExit(owner.end(), code)
+                self.assertEqual(self.fields(), (EARLIER, status, DATE))
+                self.write(self.st, old)
+                self.assertExit(self.oncerun("-g", guarantee), HELD)
+                self.assertEqual(self.fields(), (EARLIER, status, DATE))
+                self.assertEqual(self.runs(), 0)
+
 
 class Readings(Case):
     """S06, each content in turn."""
