@@ -297,14 +297,15 @@ TEST_CASE("unknown keys stay through everything") {
 }
 
 TEST_CASE("what a command is told of the attempt before") {
-  using core::RowState;
-  CHECK(state::previous_name(RowState::none) == "none");
-  CHECK(state::previous_name(RowState::failed) == "failed");
-  CHECK(state::previous_name(RowState::never_started) == "never-started");
-  CHECK(state::previous_name(RowState::unknown) == "unknown");
-  CHECK(state::previous_name(RowState::late_success) == "unknown");
-  CHECK(state::previous_name(RowState::pending) == "unknown");
-  CHECK(state::previous_name(RowState::ready) == "ready");
-  CHECK(state::previous_name(RowState::done) == "done");
-  CHECK(state::previous_name(RowState::skipped) == "skipped");
+  using namespace core;
+  using namespace state;
+  CHECK(previous_name(RowState::none) == "none");
+  CHECK(previous_name(RowState::failed) == "failed");
+  CHECK(previous_name(RowState::never_started) == "never-started");
+  CHECK(previous_name(RowState::unknown) == "unknown");
+  CHECK(previous_name(RowState::late_success) == "unknown");
+  CHECK(previous_name(RowState::pending) == "unknown");
+  CHECK(previous_name(RowState::ready) == "ready");
+  CHECK(previous_name(RowState::done) == "done");
+  CHECK(previous_name(RowState::skipped) == "skipped");
 }
