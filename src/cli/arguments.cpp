@@ -28,16 +28,22 @@ core::UsageError unknown_option(const std::string& token, std::string_view name,
   return core::UsageError("unknown option " + token, hint);
 }
 
-/// The options that a token names: one for `--name` and `--name=value`, several for `-ab`.
-std::vector<const Option*> named_by(const std::string& token, unsigned contexts) {
-  std::vector<const Option*> found;
+/// What a token names: one option for `--name` and `--name=value`, several for `-ab`.
+struct Named {
+  std::vector<const Option*> options;
+  bool wants_value = false; ///< the last one takes a value, and it does not stand in this token
+};
+
+Named named_by(const std::string& token, unsigned contexts) {
+  Named found;
   if (token.starts_with("--")) {
     const std::string name = token.substr(2, token.find('=') - 2);
     const Option* option = find_option(name, contexts);
     if (option == nullptr) {
       throw unknown_option("--" + name, name, contexts);
     }
-    found.push_back(option);
+    found.options.push_back(option);
+    found.wants_value = !option->value.empty() && token.find('=') == std::string::npos;
     return found;
   }
   for (std::size_t i = 1; i < token.size(); ++i) {
@@ -46,22 +52,13 @@ std::vector<const Option*> named_by(const std::string& token, unsigned contexts)
       throw unknown_option("-" + std::string(1, token[i]), std::string_view(&token[i], 1),
                            contexts);
     }
-    found.push_back(option);
+    found.options.push_back(option);
     if (!option->value.empty()) {
+      found.wants_value = i + 1 == token.size();
       break; // the rest of the token is its value
     }
   }
   return found;
-}
-
-bool takes_next_token(const std::string& token, const Option& last) {
-  if (last.value.empty()) {
-    return false;
-  }
-  if (token.starts_with("--")) {
-    return token.find('=') == std::string::npos;
-  }
-  return token.back() == last.letter;
 }
 
 /// The subcommand that the first words name, and how many words that takes.
@@ -159,7 +156,8 @@ Arguments Arguments::parse(const SplitArguments& split) {
     if (token.size() < 2 || token.front() != '-') {
       throw unexpected_argument(token, arguments.m_context);
     }
-    const std::vector<const Option*> found = named_by(token, arguments.m_context);
+    const Named named = named_by(token, arguments.m_context);
+    const std::vector<const Option*>& found = named.options;
     for (const Option* option : found) {
       if (!registered.insert(option->name).second) {
         if (!option->repeatable && !option->value.empty()) {
@@ -178,7 +176,7 @@ Arguments Arguments::parse(const SplitArguments& split) {
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
       }
     }
-    if (takes_next_token(token, *found.back())) {
+    if (named.wants_value) {
       if (i + 1 >= own.size()) {
         throw core::UsageError("option --" + std::string(found.back()->name) + " needs a value",
                                "--" + std::string(found.back()->name) + " " +

@@ -6,6 +6,7 @@
 #include "cli/run_command.hpp"
 #include "cli/settings.hpp"
 #include "cli/stderr_log.hpp"
+#include "core/ending.hpp"
 #include "core/error.hpp"
 
 #include <unistd.h>
@@ -65,7 +66,7 @@ int main(int argc, const char* const* argv, const char* const* environ) {
     log.say(run::Level::error, error.what(), hint_of(error));
     return core::row_of(error.outcome()).code;
   } catch (const core::Interrupted& stop) {
-    log.say(run::Level::error, "stopped by signal " + std::to_string(stop.signal()));
+    log.say(run::Level::error, "stopped by " + core::signal_name(stop.signal()));
     return 128 + stop.signal();
   } catch (const std::bad_alloc&) {
     log.say(run::Level::error, "out of memory");

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "ops/check.hpp"
 #include "ops/history.hpp"
+#include "ops/human.hpp"
 #include "ops/job_set.hpp"
 #include "ops/ledger_accept.hpp"
 #include "ops/output.hpp"
@@ -13,10 +14,12 @@
 #include "ops/status.hpp"
 #include "ops/still_mine.hpp"
 #include "os/clock.hpp"
+#include "os/file.hpp"
 #include "os/host.hpp"
 #include "os/signals.hpp"
 #include "os/zone.hpp"
 #include "run/asking.hpp"
+#include "run/evidence.hpp"
 
 #include <charconv>
 
@@ -24,17 +27,15 @@ namespace oncerun::cli {
 
 namespace {
 
-/// What a pasted command line needs to find the same ledger.
+/// What a pasted command line needs to find the same ledger, in whatever folder it is pasted.
 std::string ledger_argument(const Stores& stores) {
-  std::string argument;
+  const auto word = [](const std::string& path) {
+    return ops::printable(ops::shell_word(os::real_path(path)));
+  };
   if (stores.ledger.kind == LedgerSpec::Kind::none) {
-    argument = " -L none";
-  } else if (!stores.ledger.is_default) {
-    argument = " -L " + stores.ledger.path;
+    return " -L none" + (stores.state ? " -s " + word(*stores.state) : "");
   }
-  return stores.state && stores.ledger.kind == LedgerSpec::Kind::none
-             ? argument + " -s " + *stores.state
-             : argument;
+  return stores.ledger.is_default ? "" : " -L " + word(stores.ledger.path);
 }
 
 struct KnownJob {
@@ -165,6 +166,7 @@ class Subcommands {
     if (m_arguments.has("every") || m_arguments.has("tz")) {
       options.period = run.period.text();
       options.zone = run.zone ? run.zone->name() : "";
+      take_evidence(run, *ledger, options);
     }
     options.end_tree = [&](const core::Sighting&) {
       constexpr std::chrono::milliseconds k_kill_after{10'000};
@@ -176,6 +178,26 @@ class Subcommands {
           k_kill_after, signals());
     };
     return ops::resolve(*ledger, options, signals(), m_output);
+  }
+
+  /// A job that the ledger does not know may have a state file that tells what happened before.
+  void take_evidence(const NamedRun& run, core::Ledger& ledger, ops::ResolveOptions& options) {
+    run::Plan plan{.key = run.key, .period = run.period, .slot = run.slot};
+    plan.zone = run.zone.get();
+    plan.state_path = m_stores.state;
+    core::ClaimRequest request{.key = run.key,
+                               .period = options.period,
+                               .zone = options.zone,
+                               .run_id = {},
+                               .check_verdict = {},
+                               .evidence = {}};
+    run::take_evidence(plan, !known_job(ledger, run.key.job).period.empty(), request);
+    if (request.evidence_unreadable) {
+      throw core::Error(core::Outcome::held, *m_stores.state + " cannot be read as a state file",
+                        "repair it by hand, or move it away if it tells nothing");
+    }
+    options.sortable_labels = !run.period.is_key();
+    options.evidence = request.evidence;
   }
 
   int check() {
@@ -206,8 +228,8 @@ class Subcommands {
     const ops::StillMineOptions options{text("ONCERUN_JOB"), text("ONCERUN_BIZ_DATE"),
                                         text("ONCERUN_RUN_ID"), text("ONCERUN_TOKEN"),
                                         m_arguments.has("verbose")};
-    const auto ledger = open_described(text("ONCERUN_RUN_LEDGER"));
-    return ops::still_mine(*ledger, options, m_output);
+    return ops::still_mine([&] { return open_described(text("ONCERUN_RUN_LEDGER")); }, options,
+                           m_output);
   }
 
   int job_set() {

@@ -78,13 +78,15 @@ core::Error no_ledger(const std::string& path) {
 }
 
 std::unique_ptr<core::Ledger> open_sqlite_at(const std::string& path, const std::string& spool,
-                                             bool must_exist) {
-  return ledger::open_sqlite({path, spool, must_exist});
+                                             bool must_exist,
+                                             const core::StopRequest* stop = nullptr) {
+  return ledger::open_sqlite({path, spool, must_exist, stop});
 }
 
 } // namespace
 
-Composition compose(const Stores& stores, const run::Plan& plan, bool look_only) {
+Composition compose(const Stores& stores, const run::Plan& plan, bool look_only,
+                    const core::StopRequest& stop) {
   if (stores.ledger.kind == LedgerSpec::Kind::none) {
     if (stores.state) {
       return compose_state(stores, plan);
@@ -92,7 +94,7 @@ Composition compose(const Stores& stores, const run::Plan& plan, bool look_only)
     return {state::null_ledger(), lock_beside(stores, "", plan.key.job)};
   }
   const std::string path = real_ledger_path(stores.ledger.path, look_only);
-  return {open_sqlite_at(stores.ledger.path, stores.spool, false),
+  return {open_sqlite_at(stores.ledger.path, stores.spool, false, &stop),
           lock_beside(stores, path, plan.key.job)};
 }
 

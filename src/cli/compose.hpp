@@ -14,9 +14,10 @@ struct Composition {
   std::unique_ptr<core::Lock> lock;
 };
 
-/// For a run; the plan must outlive it. With `look_only` (--explain) nothing is made that does not
-/// exist.
-[[nodiscard]] Composition compose(const Stores& stores, const run::Plan& plan, bool look_only);
+/// For a run; plan and stop request must outlive it. A stop request ends every wait of a look, too.
+/// With `look_only` (--explain) nothing is made that does not exist.
+[[nodiscard]] Composition compose(const Stores& stores, const run::Plan& plan, bool look_only,
+                                  const core::StopRequest& stop);
 
 /// For a subcommand: no lock. A ledger that does not exist is an Error (unavailable) that says so.
 [[nodiscard]] std::unique_ptr<core::Ledger> open_existing(const Stores& stores);

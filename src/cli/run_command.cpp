@@ -55,6 +55,13 @@ run::Result failed_with(const core::Error& error, run::Log& log) {
   return run::result_of(error.outcome(), error.what());
 }
 
+/// What the ledger noticed by the way and nobody would hear of otherwise.
+void tell_notices(core::Ledger& ledger, run::Log& log) {
+  for (const std::string& notice : ledger.take_notices()) {
+    log.say(run::Level::warning, notice);
+  }
+}
+
 int explain(run::Pipeline& pipeline, const RunSettings& settings, const Composition& parts) {
   ops::Output output = ops::Output::standard(settings.json);
   const ops::ExplainFacts facts{&settings.plan, pipeline.explain(), parts.ledger->describe(),
@@ -78,20 +85,24 @@ int run_command(const Arguments& arguments, const Environment& environment,
   ops::RunReport report;
   try {
     settings.emplace(run_settings(arguments, environment, command, standard_fds));
-    const Composition parts = compose(settings->stores, settings->plan, settings->explain);
+    const Composition parts = compose(settings->stores, settings->plan, settings->explain, signals);
     report.ledger = parts.ledger->describe();
     run::Pipeline pipeline(settings->plan, *parts.ledger, *parts.lock, signals, said);
     if (settings->explain) {
       return explain(pipeline, *settings, parts);
     }
     report.result = pipeline.execute();
+    tell_notices(*parts.ledger, said);
+  } catch (const core::Interrupted& stop) {
+    report.result = run::stopped_by(stop.signal());
+    said.say(run::Level::error, report.result.reason);
   } catch (const core::Error& error) {
     report.result = failed_with(error, said);
   } catch (const std::bad_alloc&) {
     report.result = failed_with(core::Error(core::Outcome::unavailable, "out of memory"), said);
   }
   report.exit_code = mapped(telling, report.result);
-  if (telling.report) {
+  if (telling.report && !arguments.has("explain")) {
     report.plan = settings ? &settings->plan : nullptr;
     report.version = oncerun_version();
     report.began_at = began_at;

@@ -54,10 +54,6 @@ void refuse_contradictions(const Arguments& arguments, const RunSettings& settin
                              "give the check with --check COMMAND");
     }
   }
-  if (plan.check && plan.check->absent_code == plan.check->present_code) {
-    throw core::UsageError("--check-absent and --check-present are the same code",
-                           "the check must be able to say one or the other");
-  }
   if (plan.guarantee == core::Guarantee::at_most_once && plan.retries > 0 && !plan.check) {
     throw core::UsageError("--retries with at-most-once needs a --check",
                            "without one a retry may do it twice");
@@ -99,7 +95,7 @@ void refuse_contradictions(const Arguments& arguments, const RunSettings& settin
     throw core::UsageError("--lock flock keeps its file beside the ledger, and there is none",
                            "name the file: --lock flock:PATH");
   }
-  for (const char* option : {"check", "rerun", "guarantee"}) {
+  for (const char* option : {"check", "rerun", "guarantee", "replace", "record-timeout"}) {
     if (arguments.has(option)) {
       throw core::UsageError("--" + std::string(option) + " needs a ledger or a state file",
                              "with neither nothing is remembered that could be in doubt");
@@ -196,6 +192,10 @@ run::CheckPlan check_plan(const Arguments& arguments) {
   }
   if (const auto code = arguments.value("check-present")) {
     plan.present_code = core::parse_exit_code(*code, "--check-present");
+  }
+  if (plan.absent_code == plan.present_code) {
+    throw core::UsageError("--check-absent and --check-present are the same code",
+                           "the check must be able to say one or the other");
   }
   plan.first = arguments.has("check-first");
   plan.after = arguments.has("check-after");

@@ -109,6 +109,45 @@ RowState row_state(RunStatus status, bool never_started, bool late_success) noex
   return RowState::unknown;
 }
 
+std::string_view previous_name(RowState row) noexcept {
+  switch (row) {
+  case RowState::none:
+    return "none";
+  case RowState::done:
+    return "done";
+  case RowState::skipped:
+    return "skipped";
+  case RowState::ready:
+    return "ready";
+  case RowState::failed:
+    return "failed";
+  case RowState::never_started:
+    return "never-started";
+  case RowState::unknown:
+  case RowState::late_success:
+  case RowState::pending:
+    break;
+  }
+  return "unknown";
+}
+
+std::string_view history_name(RowState row) noexcept {
+  return row == RowState::late_success ? "late-success" : previous_name(row);
+}
+
+GivenBack given_back(std::string_view previous) noexcept {
+  if (previous == history_name(RowState::failed)) {
+    return {RunStatus::failed, false, false};
+  }
+  if (previous == history_name(RowState::unknown)) {
+    return {RunStatus::unknown, false, false};
+  }
+  if (previous == history_name(RowState::late_success)) {
+    return {RunStatus::unknown, false, true};
+  }
+  return {RunStatus::failed, true, false};
+}
+
 std::string_view name_of(RunStatus status) noexcept {
   switch (status) {
   case RunStatus::pending:

@@ -107,6 +107,27 @@ enum class AfterCheck : std::uint8_t {
 /// The run's row in terms of deciding.
 [[nodiscard]] RowState row_state(RunStatus status, bool never_started, bool late_success) noexcept;
 
+/// ONCERUN_PREVIOUS for an attempt that follows a row in this state: none, failed, never-started,
+/// unknown, ready, done, skipped.
+[[nodiscard]] std::string_view previous_name(RowState row) noexcept;
+
+/// What a run is once an attempt of it was given back as never started.
+struct GivenBack {
+  RunStatus status;
+  bool never_started;
+  bool late_success;
+  friend bool operator==(const GivenBack&, const GivenBack&) = default;
+};
+
+/// An attempt that did not happen proves nothing about the one before it: a failure or a doubt
+/// stays what it was, also where a check had said that nothing happened: that is as old as the
+/// attempt by the time of the next one, which asks again. `previous` is the history_name of what
+/// stood there.
+[[nodiscard]] GivenBack given_back(std::string_view previous) noexcept;
+
+/// The previous_name, except that a late success keeps a name of its own in the history.
+[[nodiscard]] std::string_view history_name(RowState row) noexcept;
+
 [[nodiscard]] std::string_view name_of(RunStatus status) noexcept;
 [[nodiscard]] std::string_view name_of(Guarantee guarantee) noexcept;
 [[nodiscard]] std::string_view name_of(OwnerLife life) noexcept;

@@ -83,7 +83,7 @@ struct AttemptRecord {
 /// Something that happened to a run beside its attempts: a check's verdict, an operator's resolve,
 /// a result that arrived late.
 struct EventRecord {
-  RunKey key;
+  std::optional<RunKey> key; ///< none for what happened to the whole ledger; no date: to the job
   std::string at;
   std::string kind; ///< "check", "resolve", "late-result", "import", "job-set", "ledger-accept"
   std::string from_status;

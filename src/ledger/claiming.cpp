@@ -53,6 +53,7 @@ class Claiming {
  private:
   [[nodiscard]] Found find_run();
   void commit();
+  void remember_spool();
   [[nodiscard]] std::optional<core::OtherDateLives> other_date();
   [[nodiscard]] core::ClaimedRun next_attempt(bool new_generation) const;
   void write_run(const core::ClaimedRun& claimed, const std::optional<Row>& row);
@@ -165,7 +166,7 @@ core::ClaimedRun Claiming::next_attempt(bool new_generation) const {
           .serial = m_writing.meta().last_serial + 1,
           .number = run ? run->attempts + 1 : 1,
           .generation = (run ? run->generation : 1) + (new_generation ? 1 : 0),
-          .previous = previous_of(m_sighting),
+          .previous = std::string(core::previous_name(m_sighting.row())),
           .ledger = describe(*m_store),
           .first_of_job = m_first_of_job};
 }
@@ -193,9 +194,10 @@ void Claiming::write_attempt(const core::ClaimedRun& claimed) {
   const core::OwnerIdentity& self = m_store->self();
   m_writing.db().run(k_insert_attempt, claimed.serial, claimed.run_id, m_job, m_date,
                      claimed.generation, claimed.number, claimed.token.value,
-                     core::name_of(m_request.guarantee), claimed.previous, m_request.check_verdict,
-                     self.host, self.machine_id, self.boot_id, m_writing.life().id(),
-                     static_cast<std::int64_t>(self.pid_namespace), self.pid, m_writing.now());
+                     core::name_of(m_request.guarantee), core::history_name(m_sighting.row()),
+                     m_request.check_verdict, self.host, self.machine_id, self.boot_id,
+                     m_writing.life().id(), static_cast<std::int64_t>(self.pid_namespace), self.pid,
+                     m_writing.now());
 }
 
 /// Older dates that are failed, unknown, or pending without a live owner; once per UTC day.
@@ -231,6 +233,15 @@ std::optional<core::Unsettled> Claiming::unsettled() {
   return found;
 }
 
+/// A spool elsewhere is known to every later start, whatever its own --spool says.
+void Claiming::remember_spool() {
+  const std::optional<Spool>& spool = m_store->spool();
+  if (spool && spool->path() != m_store->spool_beside()) {
+    m_writing.db().run("INSERT INTO oncerun_spool (path) VALUES (?1) ON CONFLICT(path) DO NOTHING",
+                       spool->path());
+  }
+}
+
 core::Claimed Claiming::start(const Found& found, bool new_generation) {
   core::ClaimedRun claimed = next_attempt(new_generation);
   Meta& meta = m_writing.meta();
@@ -240,6 +251,7 @@ core::Claimed Claiming::start(const Found& found, bool new_generation) {
   }
   // Both before the commit: what is committed is alive, and its result has a place.
   os::HeldLife life = os::HeldLife::take(m_writing.life(), claimed.serial);
+  remember_spool();
   SpoolSlot slot = m_store->spool() ? m_store->spool()->reserve(claimed.serial) : SpoolSlot();
   if (found.row && !found.row->run.end_recorded) {
     close_attempt(m_writing, found.row->run.serial, "next-claim",
@@ -254,14 +266,7 @@ core::Claimed Claiming::start(const Found& found, bool new_generation) {
   meta.last_serial = claimed.serial;
   meta.last_token = std::max(meta.last_token, claimed.token.value);
   meta.life_id = m_writing.life().id();
-  write_meta(m_writing.db(), meta);
   commit();
-  try {
-    m_writing.life().remember_token(meta.last_token);
-  } catch (const core::Error& error) {
-    // The claim stands; only a restored copy would go unnoticed.
-    m_store->notices().push_back(error.what());
-  }
   return {std::make_unique<SqliteClaim>(m_store, std::move(claimed), meta.ledger_id,
                                         std::move(life), std::move(slot)),
           std::move(told)};
@@ -300,7 +305,7 @@ void introduce_job(Writing& writing, const core::JobName& job, const std::string
                      "VALUES (?1, ?2, ?3, ?4, 'taken from the state file') "
                      "ON CONFLICT (job_name, biz_date) DO NOTHING",
                      job.text(), date.label(), name, writing.now());
-    add_event(writing, {.key = {job, date},
+    add_event(writing, {.key = core::RunKey{job, date},
                         .at = {},
                         .kind = "import",
                         .from_status = {},

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* k_end_run = R"sql(
 UPDATE job_run SET
   status = CASE WHEN late_success = 1 AND ?1 <> 'done' THEN 'unknown' ELSE ?1 END,
-  late_success = CASE WHEN ?1 = 'done' THEN 0 ELSE late_success END,
+  late_success = CASE WHEN ?1 = 'done' THEN 0 WHEN ?11 THEN 1 ELSE late_success END,
   never_started = ?2, exit_code = ?3, signal = ?4, note = ?5, finished_at = ?6, updated_at = ?6
 WHERE job_name = ?7 AND biz_date = ?8 AND run_id = ?9 AND fencing_token = ?10
   AND status = 'pending')sql";
@@ -39,6 +39,13 @@ void end_attempt(Database& database, const AttemptEnd& end, RunStatus status, st
                result.exit_code, result.signal, used(result.usage.user.count()),
                used(result.usage.system.count()), used(result.usage.max_rss_kib), result.note,
                end.serial, end.run_id);
+}
+
+/// What the run is after this attempt, which was never started, by what stood there before it.
+core::GivenBack given_back(Database& database, const AttemptEnd& end) {
+  Statement statement =
+      database.prepare("SELECT previous FROM job_attempt WHERE serial = ?1 AND run_id = ?2");
+  return core::given_back(statement.bind(end.serial, end.run_id).step() ? statement.text(0) : "");
 }
 
 /// An attempt of this ledger whose result came late.
@@ -93,6 +100,48 @@ std::string describe(const core::AttemptResult& result) {
   return text + ", posted from the spool";
 }
 
+} // namespace
+
+Recorded record_end(Database& database, const AttemptEnd& end, std::string_view by) {
+  const core::AttemptResult& result = end.result;
+  const std::string& job = end.key.job.text();
+  const std::string& date = end.key.date.label();
+  const core::GivenBack standing = result.never_started
+                                       ? given_back(database, end)
+                                       : core::GivenBack{result.status, false, false};
+  const int changed =
+      database.run(k_end_run, core::name_of(standing.status), standing.never_started,
+                   result.exit_code, result.signal, result.note, end.at, job, date, end.run_id,
+                   end.token.value, standing.late_success);
+  if (changed == 1) {
+    end_attempt(database, end, result.status, by);
+    return Recorded::recorded;
+  }
+  Statement statement =
+      database.prepare("SELECT r.status, coalesce(a.ended_by, '') FROM job_run r "
+                       "JOIN job_attempt a ON a.serial = ?1 AND a.run_id = ?2 "
+                       "WHERE r.job_name = ?3 AND r.biz_date = ?4 AND r.run_id = ?2 "
+                       "AND r.fencing_token = ?5");
+  if (!statement.bind(end.serial, end.run_id, job, date, end.token.value).step()) {
+    return Recorded::lost;
+  }
+  const std::string status = statement.text(0);
+  const std::string ended_by = statement.text(1);
+  if (ended_by == "owner" || ended_by == "spool") {
+    // An earlier try of the same, whose commit was reported as failed, went through after all.
+    return Recorded::recorded;
+  }
+  if (status != core::name_of(RunStatus::done) || !ended_by.empty()) {
+    return Recorded::lost;
+  }
+  database.run(k_complete_marked, result.exit_code, result.signal, end.at, job, date, end.run_id,
+               end.token.value);
+  end_attempt(database, end, RunStatus::done, by);
+  return Recorded::marked_by_command;
+}
+
+namespace {
+
 void post(Writing& writing, const LateAttempt& attempt, const SpooledResult& spooled) {
   Database& database = writing.db();
   const auto before = find(database, attempt.key);
@@ -121,43 +170,15 @@ void post(Writing& writing, const LateAttempt& attempt, const SpooledResult& spo
 
 } // namespace
 
-Recorded record_end(Database& database, const AttemptEnd& end, std::string_view by) {
-  const core::AttemptResult& result = end.result;
-  const std::string& job = end.key.job.text();
-  const std::string& date = end.key.date.label();
-  const int changed =
-      database.run(k_end_run, core::name_of(result.status), result.never_started, result.exit_code,
-                   result.signal, result.note, end.at, job, date, end.run_id, end.token.value);
-  if (changed == 1) {
-    end_attempt(database, end, result.status, by);
-    return Recorded::recorded;
+void record_late(Writing& writing, const SpooledResult& result) {
+  if (const auto attempt = late_attempt(writing.db(), result); attempt && !attempt->complete) {
+    post(writing, *attempt, result);
   }
-  Statement statement =
-      database.prepare("SELECT r.status, coalesce(a.ended_by, '') FROM job_run r "
-                       "JOIN job_attempt a ON a.serial = ?1 AND a.run_id = ?2 "
-                       "WHERE r.job_name = ?3 AND r.biz_date = ?4 AND r.run_id = ?2 "
-                       "AND r.fencing_token = ?5");
-  if (!statement.bind(end.serial, end.run_id, job, date, end.token.value).step()) {
-    return Recorded::lost;
-  }
-  const std::string status = statement.text(0);
-  const std::string ended_by = statement.text(1);
-  if (ended_by == "owner" || ended_by == "spool") {
-    // An earlier try of the same, whose commit was reported as failed, went through after all.
-    return Recorded::recorded;
-  }
-  if (status != core::name_of(RunStatus::done) || !ended_by.empty()) {
-    return Recorded::lost;
-  }
-  database.run(k_complete_marked, result.exit_code, result.signal, end.at, job, date, end.run_id,
-               end.token.value);
-  end_attempt(database, end, RunStatus::done, by);
-  return Recorded::marked_by_command;
 }
 
 std::vector<SpoolEntry> post_spooled(Writing& writing) {
   std::vector<SpoolEntry> posted;
-  for (const Spool& spool : writing.store().spools()) {
+  for (const Spool& spool : writing.store().spools(writing.db())) {
     for (SpoolEntry& entry : spool.entries()) {
       const auto keep = [&](std::string_view why) {
         writing.store().notices().push_back(entry.path + ": the result at byte " +

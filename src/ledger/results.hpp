@@ -25,6 +25,10 @@ struct AttemptEnd {
 [[nodiscard]] core::Recorded record_end(Database& database, const AttemptEnd& end,
                                         std::string_view by);
 
+/// The result of an attempt that lost its row meanwhile (a person settled it): completes the
+/// attempt's record, and notes a success as a late one. Commits nothing.
+void record_late(Writing& writing, const SpooledResult& result);
+
 /// Posts what stands in the spools to its own attempts. Idempotent. Returns what is to be cleared
 /// after the commit; what cannot be posted (torn, of another ledger) stays and is said.
 [[nodiscard]] std::vector<SpoolEntry> post_spooled(Writing& writing);

@@ -140,28 +140,6 @@ core::Sighting sighting_of(Store& store, const os::LifeFile& life, const core::R
   return sighting;
 }
 
-std::string previous_of(const core::Sighting& sighting) {
-  switch (sighting.row()) {
-  case core::RowState::none:
-    return "none";
-  case core::RowState::done:
-    return "done";
-  case core::RowState::skipped:
-    return "skipped";
-  case core::RowState::ready:
-    return "ready";
-  case core::RowState::failed:
-    return "failed";
-  case core::RowState::never_started:
-    return "never-started";
-  case core::RowState::unknown:
-  case core::RowState::late_success:
-  case core::RowState::pending:
-    break;
-  }
-  return "unknown";
-}
-
 void close_attempt(Writing& writing, std::int64_t serial, std::string_view by,
                    std::string_view result, const std::string& note) {
   writing.db().run("UPDATE job_attempt SET ended_at = ?1, ended_by = ?2, result = ?3, note = ?4 "
@@ -170,11 +148,13 @@ void close_attempt(Writing& writing, std::int64_t serial, std::string_view by,
 }
 
 void add_event(Writing& writing, const core::EventRecord& event) {
+  const std::string job = event.key ? event.key->job.text() : "";
+  const std::string date = event.key ? event.key->date.label() : "";
   writing.db().run(
       "INSERT INTO job_event (at, job_name, biz_date, run_id, kind, from_status, to_status, by, "
       "detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-      writing.now(), event.key.job.text(), event.key.date.label(), event.run_id, event.kind,
-      event.from_status, event.to_status, event.by, event.detail);
+      writing.now(), job, date, event.run_id, event.kind, event.from_status, event.to_status,
+      event.by, event.detail);
 }
 
 void add_job(Writing& writing, const core::JobName& job, const std::string& period,

@@ -47,9 +47,6 @@ life_of(Store& store, const os::LifeFile& life, const Row& row);
 [[nodiscard]] core::Sighting sighting_of(Store& store, const os::LifeFile& life,
                                          const core::RunKey& key, const Found& found);
 
-/// ONCERUN_PREVIOUS for an attempt that is to follow what was seen.
-[[nodiscard]] std::string previous_of(const core::Sighting& sighting);
-
 /// Closes an attempt's record for an owner who did not: nothing if it is closed.
 /// `by`: "next-claim" or "settlement".
 void close_attempt(Writing& writing, std::int64_t serial, std::string_view by,

@@ -33,6 +33,10 @@ CREATE TABLE oncerun_job (
   updated_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE oncerun_spool (
+  path TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE job_run (
   job_name TEXT NOT NULL,
   biz_date TEXT NOT NULL,
@@ -134,7 +138,7 @@ CREATE INDEX job_event_run ON job_event (job_name, biz_date);
 /// Names that may not be taken by somebody else's tables, views or indexes.
 constexpr const char* k_find_foreign = R"sql(
 SELECT name FROM sqlite_schema
-WHERE lower(name) IN ('oncerun_meta', 'oncerun_job', 'job_run', 'job_shard', 'job_attempt',
+WHERE lower(name) IN ('oncerun_meta', 'oncerun_job', 'oncerun_spool', 'job_run', 'job_shard', 'job_attempt',
   'job_event', 'job_run_pending', 'job_run_unsettled', 'job_attempt_open', 'job_attempt_run',
   'job_event_run')
 ORDER BY name LIMIT 1)sql";
@@ -225,6 +229,11 @@ void ensure_schema(Database& database, int version, std::span<const Migration> s
       database.run("UPDATE oncerun_meta SET schema_version = ?1", step.to);
     }
   }
+}
+
+std::int64_t count_change(Database& database) {
+  database.run("UPDATE oncerun_meta SET last_token = last_token + 1 WHERE id = 1");
+  return read_meta(database).last_token;
 }
 
 Meta read_meta(Database& database) {

@@ -26,7 +26,8 @@ struct Meta {
   std::string ledger_id;
   std::string life_id; ///< of the liveness file when the last attempt was claimed
   std::int64_t last_serial = 0;
-  std::int64_t last_token = 0; ///< the highest of all jobs
+  /// The highest of all jobs, and one more for each change since: what tells a restored copy.
+  std::int64_t last_token = 0;
 };
 
 /// The version that stands in the file; nullopt if it holds no ledger. Throws Error (config) when
@@ -46,6 +47,9 @@ void refuse_unusable(Database& database);
 /// ledger step by step, and refuses a newer one (config).
 void ensure_schema(Database& database, int version = k_schema_version,
                    std::span<const Migration> steps = migrations());
+
+/// Within a write transaction: counts a change of the ledger in the highest token, and returns it.
+[[nodiscard]] std::int64_t count_change(Database& database);
 
 [[nodiscard]] Meta read_meta(Database& database);
 void write_meta(Database& database, const Meta& meta);

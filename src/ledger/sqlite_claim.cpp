@@ -27,7 +27,7 @@ constexpr int k_longest_rest_ms = 250;
 SqliteClaim::SqliteClaim(std::shared_ptr<Store> store, core::ClaimedRun run, std::string ledger_id,
                          os::HeldLife life, SpoolSlot slot)
     : m_store(std::move(store)), m_run(std::move(run)), m_ledger_id(std::move(ledger_id)),
-      m_life(std::move(life)), m_slot(std::move(slot)) {
+      m_life(std::move(life)), m_slot(std::move(slot)), m_log(m_store->log_identity()) {
   m_store->own().insert(m_run.serial);
 }
 
@@ -86,18 +86,51 @@ core::Recorded SqliteClaim::finish(const core::AttemptResult& result,
 core::Recorded SqliteClaim::try_finish(const core::AttemptResult& result,
                                        const os::Deadline& deadline,
                                        const core::StopRequest& stop) {
+  const core::Recorded recorded = record(result, deadline, stop);
+  if (recorded == core::Recorded::lost) {
+    Writing writing(*m_store, deadline, stop);
+    record_late(writing, spooled(result));
+    writing.commit();
+  }
+  return recorded;
+}
+
+core::Recorded SqliteClaim::record(const core::AttemptResult& result, const os::Deadline& deadline,
+                                   const core::StopRequest& stop) {
   Database& database = m_store->claimed_writer(deadline, stop);
   const auto guard = m_store->guard().lock(deadline, stop);
   if (database.wal_frames() >= k_long_wal_frames) {
     (void)database.checkpoint();
   }
+  refuse_replaced_log();
   Transaction transaction(database);
   const core::Recorded recorded = record_end(
       database, {m_run.key, m_run.run_id, m_run.token, m_run.serial, result, m_ended_at}, "owner");
-  if (recorded != core::Recorded::lost) {
-    transaction.commit();
+  if (recorded == core::Recorded::lost) {
+    return recorded;
   }
+  const std::int64_t change = count_change(database);
+  transaction.commit();
+  // SQLite goes on writing into a log that was removed, and nobody will ever read it.
+  refuse_replaced_log();
+  m_store->remember_change(change);
   return recorded;
+}
+
+void SqliteClaim::refuse_replaced_log() const {
+  if (m_store->log_identity() != m_log) {
+    throw LedgerReplaced(core::Outcome::unavailable,
+                         m_store->path() + "-wal was removed or replaced while the run went on");
+  }
+}
+
+SpooledResult SqliteClaim::spooled(const core::AttemptResult& result) const {
+  return {m_ledger_id,
+          m_run.run_id,
+          m_run.serial,
+          m_run.token,
+          m_ended_at.empty() ? os::now_text() : m_ended_at,
+          result};
 }
 
 std::string SqliteClaim::spool(const core::AttemptResult& result) {
@@ -105,8 +138,7 @@ std::string SqliteClaim::spool(const core::AttemptResult& result) {
     throw core::Error(core::Outcome::unwritable, "there is no spool to keep the result in",
                       "leave out --spool none");
   }
-  m_slot.write({m_ledger_id, m_run.run_id, m_run.serial, m_run.token,
-                m_ended_at.empty() ? os::now_text() : m_ended_at, result});
+  m_slot.write(spooled(result));
   return m_slot.path();
 }
 

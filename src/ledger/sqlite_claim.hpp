@@ -29,12 +29,18 @@ class SqliteClaim final : public core::Claim {
   [[nodiscard]] core::Recorded try_finish(const core::AttemptResult& result,
                                           const os::Deadline& deadline,
                                           const core::StopRequest& stop);
+  [[nodiscard]] core::Recorded record(const core::AttemptResult& result,
+                                      const os::Deadline& deadline, const core::StopRequest& stop);
+  /// Throws LedgerReplaced when the write-ahead log is not the one that the claim was written to.
+  void refuse_replaced_log() const;
+  [[nodiscard]] SpooledResult spooled(const core::AttemptResult& result) const;
 
   std::shared_ptr<Store> m_store;
   core::ClaimedRun m_run;
   std::string m_ledger_id;
   os::HeldLife m_life;
   SpoolSlot m_slot;
+  FileIdentity m_log;     ///< of the write-ahead log that has the claim
   std::string m_ended_at; ///< when finish() or spool() was first called
 };
 

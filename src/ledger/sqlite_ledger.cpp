@@ -169,7 +169,12 @@ bool SqliteLedger::settle(const core::RunKey& run, const core::Sighting& seen,
 bool SqliteLedger::still_mine(const core::RunKey& run, const std::string& run_id,
                               core::Token token) {
   const std::optional<Found> found = read_run(*m_store, run);
-  if (!found || !found->row) {
+  if (!found) {
+    // The attempt was claimed in a ledger: that it is gone says nothing about who owns the run.
+    throw core::Error(core::Outcome::unavailable, "there is no ledger at " + m_store->path(),
+                      "the one in which the run was claimed was removed or replaced");
+  }
+  if (!found->row) {
     return false;
   }
   const core::RunRecord& row = found->row->run;
@@ -201,7 +206,7 @@ void SqliteLedger::set_job(const core::JobName& job, const std::string& period,
   writing.db().run("UPDATE oncerun_job SET period = ?1, zone = ?2, updated_at = ?3 "
                    "WHERE job_name = ?4",
                    new_period, new_zone, writing.now(), job.text());
-  add_event(writing, {.key = {job, core::BizDate("")},
+  add_event(writing, {.key = core::RunKey{job, core::BizDate("")},
                       .at = {},
                       .kind = "job-set",
                       .from_status = {},
@@ -226,9 +231,14 @@ void SqliteLedger::accept(const std::string& by, const core::StopRequest& stop) 
   write_meta(writing.db(), meta);
   writing.db().run("UPDATE oncerun_job SET last_token = ?1, updated_at = ?2", meta.last_token,
                    writing.now());
-  writing.db().run("INSERT INTO job_event (at, job_name, biz_date, kind, by, detail) "
-                   "VALUES (?1, '', '', 'ledger-accept', ?2, ?3)",
-                   writing.now(), by, "a new id; tokens from " + std::to_string(meta.last_token));
+  add_event(writing, {.key = std::nullopt,
+                      .at = {},
+                      .kind = "ledger-accept",
+                      .from_status = {},
+                      .to_status = {},
+                      .run_id = {},
+                      .by = by,
+                      .detail = "a new id; tokens from " + std::to_string(meta.last_token)});
   writing.commit();
   writing.life().remember_token(meta.last_token);
 }

@@ -66,9 +66,12 @@ core::AttemptRecord read_attempt(const Statement& row) {
   return attempt;
 }
 
-/// Of all jobs and dates; an event of the whole ledger has no job and belongs to no selection.
+/// An event of the whole ledger stands there with an empty job, which no job's name is.
 core::EventRecord read_event(const Statement& row) {
-  return {.key = {core::JobName::parse(row.text(1)), core::BizDate(row.text(2))},
+  const std::string job = row.text(1);
+  return {.key = job.empty() ? std::nullopt
+                             : std::optional(core::RunKey{core::JobName::parse(job),
+                                                          core::BizDate(row.text(2))}),
           .at = row.text(0),
           .kind = row.text(4),
           .from_status = row.text(5),
@@ -213,7 +216,7 @@ std::vector<core::EventRecord> SqliteLedger::events(const core::Selection& selec
   Statement statement = reading.db()->prepare(
       "SELECT at, job_name, biz_date, run_id, kind, from_status, to_status, by, detail "
       "FROM job_event" +
-      where(selection) + " AND job_name <> '' ORDER BY id DESC LIMIT ?3");
+      where(selection) + " ORDER BY id DESC LIMIT ?3");
   bind(statement, selection);
   while (statement.step()) {
     all.push_back(read_event(statement));

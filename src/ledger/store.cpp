@@ -59,7 +59,9 @@ std::optional<Spool> chosen_spool(const std::string& choice, const std::string& 
   if (choice.empty()) {
     return Spool(path + "-spool", path);
   }
-  return Spool(choice + "/" + core::name_uuid(path) + ".spool", path);
+  // Absolute, since later starts find it by this name from wherever they are.
+  const std::string folder = choice.starts_with('/') ? choice : os::real_path(".") + "/" + choice;
+  return Spool(folder + "/" + core::name_uuid(path) + ".spool", path);
 }
 
 } // namespace
@@ -192,12 +194,37 @@ void Store::use_wal(Database& writer) {
   }
 }
 
-std::vector<Spool> Store::spools() const {
-  std::vector<Spool> all{Spool(m_path + "-spool", m_path)};
-  if (m_spool && m_spool->path() != all.front().path()) {
-    all.push_back(*m_spool);
+std::vector<Spool> Store::spools(Database& database) const {
+  std::set<std::string> paths{spool_beside()};
+  if (m_spool) {
+    paths.insert(m_spool->path());
+  }
+  Statement named = database.prepare("SELECT path FROM oncerun_spool");
+  while (named.step()) {
+    paths.insert(named.text(0));
+  }
+  std::vector<Spool> all;
+  for (const std::string& path : paths) {
+    all.emplace_back(path, m_path);
   }
   return all;
+}
+
+FileIdentity Store::log_identity() const {
+  struct stat info {};
+  if (::stat((m_path + "-wal").c_str(), &info) != 0) {
+    return {};
+  }
+  return {info.st_dev, info.st_ino};
+}
+
+void Store::remember_change(std::int64_t change) noexcept {
+  try {
+    os::LifeFile::open(life_path(), m_path).remember_token(change);
+  } catch (const std::exception& error) {
+    // The change stands; only a restored copy would go unnoticed.
+    m_notices.push_back(error.what());
+  }
 }
 
 void Store::reserve_room() const noexcept {
@@ -235,6 +262,13 @@ Writing::Writing(Store& store, const os::Deadline& deadline, const core::StopReq
                           "from a backup, or a new file in place of a lost one",
                       "see what ran since, then `oncerun ledger accept`");
   }
+}
+
+void Writing::commit() {
+  ++m_meta.last_token;
+  write_meta(*m_database, m_meta);
+  m_transaction->commit();
+  m_store.remember_change(m_meta.last_token);
 }
 
 } // namespace oncerun::ledger

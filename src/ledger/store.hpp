@@ -8,6 +8,8 @@
 #include "ledger/sqlite_db.hpp"
 #include "os/life_bytes.hpp"
 
+#include <sys/types.h>
+
 #include <optional>
 #include <set>
 #include <string>
@@ -21,6 +23,13 @@ struct Options {
   std::string spool;                       ///< empty: beside the ledger; "none"; or a folder
   bool must_exist = false;                 ///< commands that look or repair make no ledger
   const core::StopRequest* stop = nullptr; ///< ends the waits of calls that take none; may be null
+};
+
+/// Device and inode of a file; zeros if there is none.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
 /// The file in which a run was claimed is not at its path any more (unavailable): a result written
@@ -62,12 +71,19 @@ class Store {
 
   /// The spool of this invocation; nullopt for "none".
   [[nodiscard]] const std::optional<Spool>& spool() const noexcept { return m_spool; }
-  /// Every spool whose results this ledger gets: also the one beside it.
-  [[nodiscard]] std::vector<Spool> spools() const;
+  [[nodiscard]] std::string spool_beside() const { return m_path + "-spool"; }
+  /// Every spool whose results this ledger gets: the one beside it, this invocation's, and those
+  /// that any attempt ever named.
+  [[nodiscard]] std::vector<Spool> spools(Database& database) const;
 
   /// Serials whose Claim exists in this process: between retries they are no obstacle to us.
   [[nodiscard]] std::set<std::int64_t>& own() noexcept { return m_own; }
   [[nodiscard]] std::vector<std::string>& notices() noexcept { return m_notices; }
+
+  /// Of the write-ahead log, which SQLite itself never looks at again once it is open.
+  [[nodiscard]] FileIdentity log_identity() const;
+  /// After the commit of count_change(): a copy from before it is seen as one. Never throws.
+  void remember_change(std::int64_t change) noexcept;
 
   /// Allocates room past the WAL's end, so that a command that fills the disk still gets its result
   /// recorded. Best effort.
@@ -125,7 +141,8 @@ class Writing {
   [[nodiscard]] Meta& meta() noexcept { return m_meta; }
   [[nodiscard]] const Meta& meta() const noexcept { return m_meta; }
   [[nodiscard]] const std::string& now() const noexcept { return m_now; } ///< one instant for all
-  void commit() { m_transaction->commit(); }
+  /// Counts the change, so that a copy from before it is seen as restored.
+  void commit();
 
  private:
   Store& m_store;

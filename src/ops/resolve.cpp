@@ -161,8 +161,14 @@ int resolve(core::Ledger& ledger, const ResolveOptions& options, const core::Sto
     tell(options, from, to, false, output);
     return 0;
   }
-  const core::Settlement settlement{
-      to, "resolve", options.by, options.reason, options.period, options.zone};
+  const core::Settlement settlement{to,
+                                    "resolve",
+                                    options.by,
+                                    options.reason,
+                                    options.period,
+                                    options.zone,
+                                    options.sortable_labels,
+                                    options.evidence};
   if (!ledger.settle(options.key, seen, settlement, stop)) {
     throw changed_meanwhile(options.key);
   }

@@ -21,6 +21,9 @@ struct ResolveOptions {
   /// Period and zone for a job that the ledger does not know yet; usually empty.
   std::string period;
   std::string zone;
+  /// With them: whether its labels have an order, and what its state file says.
+  bool sortable_labels = true;
+  std::optional<core::StateDocument> evidence{};
   /// Ends the processes of an orphaned tree; returns whether all are gone. Called only with force.
   std::function<bool(const core::Sighting&)> end_tree;
 };
@@ -29,7 +32,7 @@ struct ResolveOptions {
 /// undone by another resolve. Returns the exit code, 0. Throws UsageError for options that say
 /// nothing or too much; Error (busy) while an owner or its tree lives or when the run changed
 /// meanwhile, Error (held) when nothing can be proven and force is not given. Then nothing changed.
-int resolve(core::Ledger& ledger, const ResolveOptions& options, const core::StopRequest& stop,
-            Output& output);
+[[nodiscard]] int resolve(core::Ledger& ledger, const ResolveOptions& options,
+                          const core::StopRequest& stop, Output& output);
 
 } // namespace oncerun::ops

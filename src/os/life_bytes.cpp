@@ -89,6 +89,16 @@ bool same(const std::string& left, const std::string& right) noexcept {
   return !left.empty() && left == right;
 }
 
+/// The id in the file and the file's inode: locks belong to the inode, so a copy of the file,
+/// however exact, proves nothing about who holds bytes of the original.
+std::string identity(int fd, const std::string& id, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) {
+    throw core::system_error(core::Outcome::unavailable, "look at", path, errno);
+  }
+  return id + "@" + std::to_string(info.st_ino);
+}
+
 } // namespace
 
 LifeFile LifeFile::open(const std::string& path, const std::string& owner_of) {
@@ -117,7 +127,7 @@ void LifeFile::read_or_make_id() {
     throw core::Error(core::Outcome::config, m_path + " is not a liveness file of oncerun",
                       "move it away if it is not needed; runs that are open then cannot be judged");
   }
-  m_id = header.substr(k_id_at, k_id_size);
+  m_id = identity(m_fd.get(), header.substr(k_id_at, k_id_size), m_path);
 }
 
 LifeFile LifeFile::look(const std::string& path) {
@@ -129,7 +139,7 @@ LifeFile LifeFile::look(const std::string& path) {
   }
   const std::string header = read_header(file.m_fd.get(), path);
   if (is_header(header)) {
-    file.m_id = header.substr(k_id_at, k_id_size);
+    file.m_id = identity(file.m_fd.get(), header.substr(k_id_at, k_id_size), path);
   } else {
     file.m_fd.reset();
   }
@@ -158,7 +168,7 @@ void LifeFile::remember_token(std::int64_t token) {
 void LifeFile::renew_id() {
   const std::string id = random_uuid();
   write_durably(m_fd.get(), id, k_id_at, m_path);
-  m_id = id;
+  m_id = identity(m_fd.get(), id, m_path);
 }
 
 bool LifeFile::owner_byte_held(std::int64_t serial) const {

@@ -28,6 +28,7 @@ class LifeFile {
   [[nodiscard]] bool exists() const noexcept { return static_cast<bool>(m_fd); }
   [[nodiscard]] const std::string& path() const noexcept { return m_path; }
   /// Empty while the file does not exist.
+  /// The random id and the inode.
   [[nodiscard]] const std::string& id() const noexcept { return m_id; }
   /// Highest token ever remembered here; 0 for none.
   [[nodiscard]] std::int64_t highest_token() const;

@@ -7,6 +7,7 @@
 #include "run/environment.hpp"
 #include "run/patient_stop.hpp"
 
+#include <cstring>
 #include <utility>
 
 namespace oncerun::run {
@@ -113,7 +114,8 @@ void Attempt::record(core::Claim& claim, const core::Ending& ending, const core:
                      Result& result) {
   result.outcome = verdict.outcome;
   result.exit_code = verdict.exit_code;
-  result.status = core::name_of(verdict.status);
+  const core::GivenBack back = core::given_back(claim.run().previous);
+  result.status = core::name_of(verdict.never_started ? back.status : verdict.status);
   const core::AttemptResult attempt = result_for_ledger(ending, verdict);
   try {
     switch (claim.finish(attempt, m_plan.record_timeout, PatientStop(m_signals))) {
@@ -142,6 +144,7 @@ void Attempt::keep_in_spool(core::Claim& claim, const core::AttemptResult& attem
                             const std::string& why, Result& result) {
   const std::string came_to = core::describe(*result.ending);
   result.outcome = core::Outcome::unrecorded;
+  result.status = core::name_of(core::RunStatus::pending); // what the row says until it is posted
   result.exit_code = core::row_of(core::Outcome::unrecorded).code;
   try {
     const std::string path = claim.spool(attempt);
@@ -206,7 +209,10 @@ void Attempt::tell(const core::Ending& ending, const Result& result) {
   std::string hint;
   if (!ending.started && ending.exec_failed) {
     text = core::title(m_plan.key) + ": cannot execute " + m_plan.command.front() + ": " +
-           core::describe(ending);
+           std::strerror(ending.start_error) + "; recorded as " + result.status;
+    hint = result.status == "unknown"
+               ? "nothing was started; what happened before it is still not known"
+               : "nothing was started; the next start tries again";
   } else if (result.status == "unknown") {
     hint = m_plan.check ? "the next start asks the check first"
                         : "nobody knows how much of it happened; see oncerun-guarantees(7)";

@@ -77,31 +77,9 @@ const char* find_variable(const std::vector<std::string>& environment,
   return nullptr;
 }
 
-std::string previous_of(const core::Sighting& seen) {
-  switch (seen.row()) {
-  case core::RowState::none:
-    return "none";
-  case core::RowState::done:
-    return "done";
-  case core::RowState::skipped:
-    return "skipped";
-  case core::RowState::ready:
-    return "ready";
-  case core::RowState::failed:
-    return "failed";
-  case core::RowState::never_started:
-    return "never-started";
-  case core::RowState::unknown:
-  case core::RowState::late_success:
-  case core::RowState::pending:
-    return "unknown";
-  }
-  return "unknown";
-}
-
 Questioned questioned(const core::Sighting& seen) {
   Questioned attempt;
-  attempt.previous = previous_of(seen);
+  attempt.previous = core::previous_name(seen.row());
   if (seen.run) {
     attempt.generation = seen.run->generation;
     attempt.run_id = seen.run->run_id;

@@ -27,10 +27,6 @@ struct Questioned {
 [[nodiscard]] std::vector<std::string> check_environment(const Plan& plan,
                                                          const Questioned& attempt);
 
-/// ONCERUN_PREVIOUS for what stands there: none, failed, never-started, unknown, ready, done,
-/// skipped.
-[[nodiscard]] std::string previous_of(const core::Sighting& seen);
-
 /// The value of NAME in an environment; nullptr if it is not there.
 [[nodiscard]] const char* find_variable(const std::vector<std::string>& environment,
                                         std::string_view name) noexcept;

@@ -38,6 +38,20 @@ std::chrono::milliseconds retry_delay(std::chrono::milliseconds base, int retry)
   return std::chrono::milliseconds(spread(device));
 }
 
+/// An invocation that ran its command once did start it, whatever became of the retry. Its exit
+/// code is that of the last attempt that ran, or of the signal that came before the next one.
+Result retry_not_started(const Result& before, const Result& retry) {
+  Result result = before;
+  result.run = retry.run ? retry.run : before.run;
+  result.status = retry.status.empty() ? before.status : retry.status;
+  if (retry.outcome == core::Outcome::signalled) {
+    result.outcome = retry.outcome;
+    result.exit_code = retry.exit_code;
+    result.reason = retry.reason;
+  }
+  return result;
+}
+
 } // namespace
 
 Pipeline::Pipeline(const Plan& plan, core::Ledger& ledger, core::Lock& lock, os::Signals& signals,
@@ -95,9 +109,7 @@ std::optional<Result> Pipeline::peek() {
   m_publisher.ledger_knows_job(seen.job.has_value());
   const core::Decision decision = core::decide(situation(seen));
   if (decision.action == core::Action::leave) {
-    if (seen.row() == core::RowState::done) {
-      m_publisher.repair();
-    }
+    m_publisher.repair(seen);
     return m_telling.left_alone(seen, decision);
   }
   const bool stays = m_plan.wait == std::chrono::milliseconds::zero() && !m_plan.replace;
@@ -146,7 +158,12 @@ Result Pipeline::acquire_and_run() {
     if (std::unique_ptr<core::HeldLock> lock =
             m_lock.acquire(m_plan.key, m_deadline.left(), m_signals)) {
       round = claim_and_run(*lock);
-      lock->release();
+      if (round.result && round.result->ending && round.result->ending->tree_left) {
+        // What cannot be killed keeps the lock: the descriptor is closed at exit, never unlocked.
+        static_cast<void>(lock.release());
+      } else {
+        lock->release();
+      }
     } else {
       round = locked_out();
     }
@@ -240,6 +257,7 @@ Pipeline::Round Pipeline::not_claimed(core::HeldLock& lock, const core::NotClaim
   case core::Action::start_new_generation:
     break;
   }
+  m_publisher.repair(found.sighting);
   return {m_telling.held(found.sighting, found.decision)};
 }
 
@@ -274,7 +292,9 @@ Pipeline::Round Pipeline::ask(core::HeldLock& lock, const core::Sighting& seen) 
     break;
   }
   Result result = result_of(core::Outcome::held, "the check gave no clear answer");
-  result.status = core::name_of(seen.run ? seen.run->status : core::RunStatus::unknown);
+  if (seen.run) {
+    result.status = core::name_of(seen.run->status);
+  }
   result.check_verdict = answered.verdict;
   m_log.say(Level::error,
             core::title(m_plan.key) +
@@ -355,11 +375,17 @@ Result Pipeline::run_attempts(core::HeldLock& lock, core::Claimed claimed) {
       break;
     }
     claim = std::move(next);
+    const Result before = result;
     try {
       result = attempt.run(*claim);
     } catch (const core::Error& error) {
-      // Given back as never started; what this invocation came to is what its last attempt did.
-      no_retry(error);
+      no_retry(error); // given back as never started
+      break;
+    } catch (const core::Interrupted& stop) {
+      result = stopped_by(stop.signal());
+    }
+    if (before.started && !result.started) {
+      result = retry_not_started(before, result);
       break;
     }
   }
@@ -414,7 +440,10 @@ std::unique_ptr<core::Claim> Pipeline::claim_retry(core::HeldLock& lock,
     if (auto* claimed = std::get_if<core::Claimed>(&outcome)) {
       return std::move(claimed->claim);
     }
-    m_log.say(Level::error, core::title(m_plan.key) + ": no retry, somebody settled it meanwhile");
+    const bool other = std::holds_alternative<core::OtherDateLives>(outcome);
+    m_log.say(Level::error,
+              core::title(m_plan.key) + (other ? ": no retry, another date is running"
+                                               : ": no retry, somebody settled it meanwhile"));
   } catch (const core::Error& error) {
     no_retry(error);
   } catch (const core::Interrupted& stop) {

@@ -65,18 +65,40 @@ void Publisher::after_result() noexcept {
   }
 }
 
-void Publisher::repair() noexcept {
-  if (!m_projection) {
+bool Publisher::is_stale(const core::StateDocument& document, const core::Sighting& seen) const {
+  using Status = core::StateDocument::Status;
+  const core::BizDate& date = m_plan.key.date;
+  const bool pending = document.pending_date == date;
+  switch (seen.row()) {
+  case core::RowState::done:
+    return pending || !document.last_published || *document.last_published < date;
+  case core::RowState::skipped:
+    return pending;
+  case core::RowState::failed:
+  case core::RowState::never_started:
+    return pending && document.status != Status::failed;
+  case core::RowState::unknown:
+  case core::RowState::late_success:
+    return pending && document.status != Status::unknown;
+  case core::RowState::none:
+  case core::RowState::ready:
+  case core::RowState::pending: // nothing is recorded that the file could be behind of
+    break;
+  }
+  return false;
+}
+
+void Publisher::repair(const core::Sighting& seen) noexcept {
+  if (!m_projection || !seen.run) {
     return;
   }
-  bool stale = true;
+  bool stale = seen.row() == core::RowState::done;
   try {
     const state::Reading reading = state::read_state(
         *m_plan.state_path, m_plan.key.job.text(), m_plan.period.text(),
         [this](const core::BizDate& date) { return is_plausible_date(m_plan, date); });
     if (const auto* document = std::get_if<core::StateDocument>(&reading)) {
-      stale = document->pending_date == m_plan.key.date || !document->last_published ||
-              *document->last_published < m_plan.key.date;
+      stale = is_stale(*document, seen);
     }
   } catch (const core::Error&) {
     stale = true; // writing it says what is wrong

@@ -30,13 +30,16 @@ class Publisher {
   /// Writes the ledger's `pending` durably and takes room for the result, so that a disk that is
   /// full by then still takes it. Throws core::Error, core::Interrupted: then nothing may start.
   void before_start();
-  /// Brings a state file up to date that a killed process left behind the ledger's `done` of this
-  /// date. Only looks if the file is as it should be.
-  void repair() noexcept;
+  /// Brings a state file up to date that a killed process, or a resolve, left behind what the
+  /// ledger says of this date. Only looks if the file is as it should be, or the run is still in
+  /// doubt.
+  void repair(const core::Sighting& seen) noexcept;
   /// Writes what the ledger says now. The result is in the ledger: a failure is said, no more.
   void after_result() noexcept;
 
  private:
+  [[nodiscard]] bool is_stale(const core::StateDocument& document,
+                              const core::Sighting& seen) const;
   void write(const core::StopRequest& stop);
 
   const Plan& m_plan;

@@ -291,26 +291,4 @@ Document with_settlement(Document document, const core::RunKey& key,
   return document;
 }
 
-std::string previous_name(core::RowState row) {
-  switch (row) {
-  case core::RowState::none:
-    return "none";
-  case core::RowState::done:
-    return "done";
-  case core::RowState::skipped:
-    return "skipped";
-  case core::RowState::ready:
-    return "ready";
-  case core::RowState::failed:
-    return "failed";
-  case core::RowState::never_started:
-    return "never-started";
-  case core::RowState::unknown:
-  case core::RowState::late_success:
-  case core::RowState::pending:
-    break;
-  }
-  return "unknown";
-}
-
 } // namespace oncerun::state

@@ -62,7 +62,4 @@ namespace oncerun::state {
                                                   const core::Settlement& settlement,
                                                   const std::string& now);
 
-/// ONCERUN_PREVIOUS for a row.
-[[nodiscard]] std::string previous_name(core::RowState row);
-
 } // namespace oncerun::state

@@ -103,7 +103,7 @@ class NullLedger final : public core::Ledger {
                              .serial = 0,
                              .number = sighting.run ? sighting.run->attempts + 1 : 1,
                              .generation = 1,
-                             .previous = previous_name(sighting.row()),
+                             .previous = std::string(core::previous_name(sighting.row())),
                              .ledger = describe(),
                              .first_of_job = false};
     m_memory->run = record_of(claimed);

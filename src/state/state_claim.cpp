@@ -56,8 +56,14 @@ core::Recorded StateClaim::record(const core::AttemptResult& result) {
   if (!document) {
     return why_not;
   }
+  core::AttemptResult standing = result;
+  if (result.never_started) {
+    const core::GivenBack back = core::given_back(m_parts.run.previous);
+    standing.status = back.status;
+    standing.never_started = back.never_started;
+  }
   const std::string text =
-      core::print_state(with_result(*document, m_parts.run.key.date, result, os::now_text()));
+      core::print_state(with_result(*document, m_parts.run.key.date, standing, os::now_text()));
   if (std::exchange(m_tried, true)) {
     // What was reserved is used up.
     os::AtomicFile(m_place->path, text.size()).commit(text);

@@ -51,9 +51,12 @@ std::string contradiction(const core::StateDocument& document, const IsValidDate
 void refuse_foreign(const std::string& path, const char* what, const std::string& found,
                     const std::string& wanted) {
   if (!found.empty() && !wanted.empty() && found != wanted) {
-    throw core::Error(core::Outcome::config,
-                      path + " is the state file of " + what + " " + found + ", not of " + wanted,
-                      "give each job a state file of its own");
+    throw core::Error(
+        core::Outcome::config,
+        path + " is the state file of " + what + " " + found + ", not of " + wanted,
+        std::string_view(what) == "job"
+            ? "give each job a state file of its own"
+            : "after a change of the period move the file away: a new one is written");
   }
 }
 

@@ -245,7 +245,7 @@ std::unique_ptr<core::Claim> StateLedger::write_claim(const core::StateDocument&
                        .serial = next.serial,
                        .number = next.attempts,
                        .generation = next.generation,
-                       .previous = previous_name(sighting.row()),
+                       .previous = std::string(core::previous_name(sighting.row())),
                        .ledger = describe(),
                        .first_of_job = document.job.empty()};
   // All that can fail for want of space comes before the claim is seen.
@@ -256,7 +256,7 @@ std::unique_ptr<core::Claim> StateLedger::write_claim(const core::StateDocument&
     pending.commit(core::print_state(next));
     life.remember_token(token.value);
   } catch (const core::Error&) {
-    give_back(next, request.key, reserved);
+    give_back(next, run, reserved);
     throw;
   }
   return std::make_unique<StateClaim>(
@@ -266,17 +266,18 @@ std::unique_ptr<core::Claim> StateLedger::write_claim(const core::StateDocument&
 
 /// After a claim that failed: if its mark is visible nevertheless, though perhaps not durable, the
 /// file has to say that nothing was started.
-void StateLedger::give_back(const core::StateDocument& claimed, const core::RunKey& key,
+void StateLedger::give_back(const core::StateDocument& claimed, const core::ClaimedRun& run,
                             os::AtomicFile& reserved) const try {
-  const std::optional<core::StateDocument> seen = read(key.job.text(), "");
+  const std::optional<core::StateDocument> seen = read(run.key.job.text(), "");
   if (seen && seen->run_id == claimed.run_id) {
-    const core::AttemptResult never{.status = core::RunStatus::failed,
-                                    .never_started = true,
+    const core::GivenBack back = core::given_back(run.previous);
+    const core::AttemptResult never{.status = back.status,
+                                    .never_started = back.never_started,
                                     .exit_code = std::nullopt,
                                     .signal = std::nullopt,
                                     .usage = {},
                                     .note = "the claim could not be made durable"};
-    reserved.commit(core::print_state(with_result(claimed, key.date, never, os::now_text())));
+    reserved.commit(core::print_state(with_result(claimed, run.key.date, never, os::now_text())));
   }
 } catch (const core::Error&) {
   // Then the mark stays, which holds the date: what matters is the first error.
@@ -303,7 +304,12 @@ bool StateLedger::settle(const core::RunKey& run, const core::Sighting& seen,
 bool StateLedger::still_mine(const core::RunKey& run, const std::string& run_id,
                              core::Token token) {
   const std::optional<core::StateDocument> document = read(run.job.text(), "");
-  return document && document->pending_date == run.date &&
+  if (!document) {
+    // The attempt was claimed in a file: that it is gone says nothing about who owns the run.
+    throw core::Error(core::Outcome::unavailable, "there is no state file at " + m_place->path,
+                      "the one in which the run was claimed was removed");
+  }
+  return document->pending_date == run.date &&
          document->status == core::StateDocument::Status::pending && document->run_id == run_id &&
          document->token == token.value;
 }

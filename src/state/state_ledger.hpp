@@ -77,7 +77,7 @@ class StateLedger final : public core::Ledger {
                                                          const core::Sighting& sighting,
                                                          bool new_generation,
                                                          std::unique_ptr<core::HeldLock> lock);
-  void give_back(const core::StateDocument& claimed, const core::RunKey& key,
+  void give_back(const core::StateDocument& claimed, const core::ClaimedRun& run,
                  os::AtomicFile& reserved) const;
   void write(const core::StateDocument& document) const;
   [[nodiscard]] const core::OwnerIdentity& self() const;

@@ -102,7 +102,7 @@ TEST_CASE("a check sees its three descriptors and no other, and prints to stderr
                 "n=${fd##*/}; [ -e $fd ] && echo $n; done; readlink /proc/$$/fd/0",
                 {}, [] {
                   // One of the user's own and one of ours.
-                  static_cast<void>(::dup2(STDERR_FILENO, 7));
+                  static_cast<void>(::fcntl(STDERR_FILENO, F_DUPFD, 40));
                   static_cast<void>(::open("/dev/null", O_RDONLY | O_CLOEXEC));
                 });
   CHECK(asking.rest() == "out\nerr\n0\n1\n2\n/dev/null\n");
