@@ -37,7 +37,7 @@ if [ -z "${ONCERUN:-}" ]; then
   # shellcheck disable=SC2086 # lists of words
   install_packages $build_packages $demo_packages
   log=$(mktemp)
-  say "into build/release (a minute or two the first time)"
+  say "into build/release (a few minutes the first time)"
   if ! { cmake -S "$here" -B "$here/build/release" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DONCERUN_TESTS=OFF && cmake --build "$here/build/release" --target oncerun; } >"$log" 2>&1; then
     cat "$log" >&2
