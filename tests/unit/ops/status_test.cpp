@@ -73,6 +73,22 @@ TEST_CASE("a run between retries is nobody's to settle", "[ops][status]") {
         "beta  2026-10-26  retrying  2026-10-26 02:03:12Z  5m 0s  alpha:4711  exit 3\n");
 }
 
+TEST_CASE("a command that was never started is told from one that failed", "[ops][status]") {
+  test::FakeLedger ledger;
+  core::RunRecord run = ended_run("beta", "2026-10-26", RunStatus::failed, 0);
+  run.exit_code.reset();
+  run.never_started = true;
+  run.note = "could not be started: No such file or directory";
+  ledger.put_run(run);
+  Written written;
+  CHECK(status(ledger, {{}, test::at(k_now), ""}, written.output) == 0);
+  CHECK(written.out.find("beta  2026-10-26  failed  2026-10-26 02:03:12Z  -     -    never "
+                         "started: could not be started: No such file or directory\n") !=
+        std::string::npos);
+  CHECK(written.out.find("    a start now starts the command: the command could not be started "
+                         "last time\n") != std::string::npos);
+}
+
 TEST_CASE("what cannot be proven says so and asks for --force", "[ops][status]") {
   test::FakeLedger ledger;
   ledger.put_run(open_run("beta", "2026-10-26"));
