@@ -89,6 +89,23 @@ class Relay {
   std::chrono::milliseconds m_kill_after;
 };
 
+core::Ending watch_over(pid_t command, Tree& tree, const Limits& limits, os::Signals& signals,
+                        const std::function<void()>& when_running) noexcept {
+  tree.set_command(command);
+  WatchRules rules;
+  rules.timeout = limits.timeout;
+  rules.kill_after = limits.kill_after;
+  rules.on_signal = Relay(command, tree, limits.kill_after);
+  rules.is_cut_short = [&limits](const core::Ending& ending) {
+    return core::is_cut_short(ending, limits.unknown_exit);
+  };
+  Watch watch(command, signals, tree, std::move(rules));
+  if (when_running) {
+    when_running();
+  }
+  return watch.run();
+}
+
 } // namespace
 
 core::Ending supervise(const Command& command, const Limits& limits, os::Signals& signals,
@@ -105,19 +122,9 @@ core::Ending supervise(const Command& command, const Limits& limits, os::Signals
     not_started.exec_failed = launched.exec_failed;
     return not_started;
   }
-  tree.set_command(launched.pid);
-  WatchRules rules;
-  rules.timeout = limits.timeout;
-  rules.kill_after = limits.kill_after;
-  rules.on_signal = Relay(launched.pid, tree, limits.kill_after);
-  rules.is_cut_short = [&limits](const core::Ending& ending) {
-    return core::is_cut_short(ending, limits.unknown_exit);
-  };
-  Watch watch(launched.pid, signals, tree, std::move(rules));
-  if (when_running) {
-    [&]() noexcept { when_running(); }();
-  }
-  return watch.run();
+  // From here on something runs: an exception would have it recorded as never started. What cannot
+  // happen ends the process instead, and the next start finds the command orphaned.
+  return watch_over(launched.pid, tree, limits, signals, when_running);
 }
 
 } // namespace oncerun::child

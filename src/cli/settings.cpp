@@ -7,6 +7,7 @@
 #include "core/uuid.hpp"
 #include "core/when.hpp"
 #include "os/clock.hpp"
+#include "os/file.hpp"
 #include "os/zone.hpp"
 
 #include <unistd.h>
@@ -224,6 +225,43 @@ void set_limits(run::Plan& plan, const Arguments& arguments) {
       "--unknown-exit");
 }
 
+/// The file that a path names, however it is written; the path itself where nothing is there yet.
+std::string file_of(const std::string& path) {
+  try {
+    return os::real_path(path);
+  } catch (const core::Error&) {
+    return path; // what is wrong with it is said by whoever uses it
+  }
+}
+
+/// A report, a state file or a lock in place of the ledger or of each other would destroy it.
+void refuse_shared_files(const Stores& stores, const TellingSettings& telling) {
+  std::map<std::string, std::string_view> taken;
+  const auto take = [&taken](const std::string& path, std::string_view option) {
+    const auto [at, fresh] = taken.emplace(file_of(path), option);
+    if (!fresh && at->second != option) {
+      throw core::UsageError(std::string(option) + " and " + std::string(at->second) +
+                                 " name the same file, " + path,
+                             "give each a file of its own");
+    }
+  };
+  if (stores.ledger.kind == LedgerSpec::Kind::sqlite) {
+    for (const char* suffix : {"", "-wal", "-shm", "-journal", "-guard", "-life", "-spool"}) {
+      take(file_of(stores.ledger.path) + suffix, "--ledger");
+    }
+  }
+  if (stores.state) {
+    take(*stores.state, "--state");
+    take(file_of(*stores.state) + ".lock", "--state");
+  }
+  if (stores.lock.kind == LockSpec::Kind::path_flock) {
+    take(stores.lock.path, "--lock");
+  }
+  if (telling.report) {
+    take(*telling.report, "--report");
+  }
+}
+
 /// A run inside a run of the same job and date would wait for itself.
 void refuse_own_ancestor(const run::Plan& plan, const Environment& environment) {
   const char* ancestors = environment.get("ONCERUN_ANCESTORS");
@@ -274,6 +312,7 @@ RunSettings run_settings(const Arguments& arguments, const Environment& environm
   settings.json = arguments.has("json");
   refuse_contradictions(arguments, settings);
   refuse_own_ancestor(plan, environment);
+  refuse_shared_files(settings.stores, telling_settings(arguments));
   if (plan.command.empty() || plan.command.front().empty()) {
     throw core::UsageError("there is no command after --", "oncerun -j NAME -- COMMAND [ARG...]");
   }

@@ -4,10 +4,11 @@
 #include "os/host.hpp"
 #include "run/attempt.hpp"
 #include "run/evidence.hpp"
+#include "run/lock_holder.hpp"
 #include "run/replace.hpp"
+#include "run/retry.hpp"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 namespace oncerun::run {
@@ -27,29 +28,6 @@ bool same_attempt(const core::Sighting& seen, const core::Sighting& now) noexcep
   }
   return seen.run->run_id == now.run->run_id && seen.run->token == now.run->token &&
          seen.run->status == now.run->status;
-}
-
-/// Exponential with full jitter over the upper half, so that hosts do not retry in step.
-std::chrono::milliseconds retry_delay(std::chrono::milliseconds base, int retry) {
-  constexpr int k_max_doublings = 10;
-  const auto longest = base * (1 << std::min(retry - 1, k_max_doublings));
-  std::random_device device;
-  std::uniform_int_distribution<std::int64_t> spread(longest.count() / 2, longest.count());
-  return std::chrono::milliseconds(spread(device));
-}
-
-/// An invocation that ran its command once did start it, whatever became of the retry. Its exit
-/// code is that of the last attempt that ran, or of the signal that came before the next one.
-Result retry_not_started(const Result& before, const Result& retry) {
-  Result result = before;
-  result.run = retry.run ? retry.run : before.run;
-  result.status = retry.status.empty() ? before.status : retry.status;
-  if (retry.outcome == core::Outcome::signalled) {
-    result.outcome = retry.outcome;
-    result.exit_code = retry.exit_code;
-    result.reason = retry.reason;
-  }
-  return result;
 }
 
 } // namespace
@@ -197,6 +175,11 @@ Pipeline::Round Pipeline::locked_out() {
   }
   if (!note) {
     return {m_telling.blocked("the lock is held (" + m_lock.describe() + ")")};
+  }
+  if (is_gone(*note)) {
+    return {m_telling.blocked("its lock is still held by what a run of " + note->date +
+                              " left behind; see who it is with: fuser -v " +
+                              m_lock.describe().substr(m_lock.describe().find(' ') + 1))};
   }
   if (note->date == m_plan.key.date.label()) {
     m_log.say(Level::skip, core::title(m_plan.key) + " is about to be run by " + note->host +

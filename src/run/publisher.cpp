@@ -38,8 +38,11 @@ void Publisher::write(const core::StopRequest& stop) {
       stop);
 }
 
-void Publisher::before_start() {
+void Publisher::before_start(const core::ClaimedRun& run) {
   if (m_projection) {
+    if (run.previous == core::previous_name(core::RowState::unknown)) {
+      m_projection->remove_leftovers(); // of whoever was killed
+    }
     write(m_stop);
     m_projection->reserve();
   }
