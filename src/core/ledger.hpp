@@ -42,7 +42,7 @@ struct ClaimedRun {
   std::string
       previous; ///< ONCERUN_PREVIOUS: none, failed, never-started, unknown, ready, done, skipped
   std::string ledger;        ///< ONCERUN_RUN_LEDGER
-  bool first_of_job = false;   ///< the ledger did not know the job before
+  bool first_of_job = false; ///< the ledger did not know the job before
 };
 
 enum class Recorded : std::uint8_t {
