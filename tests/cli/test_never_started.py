@@ -115,15 +115,16 @@ class Doubts:
         self.settled(DONE, check=asking(PRESENT), runs=0)
         self.assertEqual(self.lines("asked"), ["asked"])
 
-    def test_an_absence_that_was_proven_makes_the_run_new(self):
-        """Nothing happened before, said the check twice, and nothing happened since."""
+    def test_an_absence_is_as_old_as_the_start_that_failed(self):
+        """What the check said before it may have changed since: the next start asks again."""
         for guarantee in GUARANTEES:
             with self.subTest(guarantee=guarantee):
                 self.unknown()
                 self.never_started(guarantee, check=asking(ABSENT))
                 self.assertEqual(len(self.lines("asked")), 2)
-                self.assertEqual(self.standing(), "failed")
-                self.settled(DONE, "-g", guarantee, runs=1)
+                self.assertEqual(self.standing(), "unknown")
+                self.settled(DONE, "-g", guarantee, check=asking(PRESENT), runs=0)
+                self.assertEqual(len(self.lines("asked")), 3)
 
     def test_an_operators_word_makes_the_run_new(self):
         self.unknown()
@@ -168,9 +169,6 @@ class InALedger(Doubts, Case):
                 make()
                 self.never_started()
                 self.assertEqual(self.row()["never_started"], says)
-        self.unknown()
-        self.never_started(check=asking(ABSENT))
-        self.assertEqual((self.row()["status"], self.row()["never_started"]), ("failed", 1))
 
     def test_the_history_says_never_started_of_the_attempt(self):
         self.unknown()
