@@ -63,6 +63,15 @@ std::string note_of(const core::AttemptRecord& attempt) {
   return repeats ? std::string() : attempt.note;
 }
 
+/// The note with what a check said before this start.
+std::string told_of(const core::AttemptRecord& attempt) {
+  const std::string note = note_of(attempt);
+  if (attempt.check_verdict.empty()) {
+    return note;
+  }
+  return (note.empty() ? "" : note + "; ") + "check said " + attempt.check_verdict;
+}
+
 std::vector<Cell> row_of(core::Ledger& ledger, const core::AttemptRecord& attempt) {
   const std::string result = result_of(ledger, attempt);
   const auto duration = duration_of(attempt);
@@ -74,7 +83,7 @@ std::vector<Cell> row_of(core::Ledger& ledger, const core::AttemptRecord& attemp
           exit_of(attempt.exit_code, attempt.signal),
           duration ? human_duration(*duration) : std::string(),
           attempt.owner.host,
-          note_of(attempt)};
+          told_of(attempt)};
 }
 
 std::vector<Cell> row_of(core::Ledger& /*ledger*/, const core::EventRecord& event) {
@@ -84,8 +93,8 @@ std::vector<Cell> row_of(core::Ledger& /*ledger*/, const core::EventRecord& even
     change += event.to_status;
   }
   return {human_instant(event.at),
-          event.key.job.text(),
-          event.key.date.label(),
+          event.key ? event.key->job.text() : std::string(),
+          event.key ? event.key->date.label() : std::string(),
           "-",
           {change, Tone::strong},
           "-",

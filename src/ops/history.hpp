@@ -10,8 +10,9 @@ struct HistoryOptions {
   core::Selection selection; ///< its limit bounds attempts and events together
 };
 
-/// `oncerun history`: attempts and what else happened to runs, newest first. Returns the exit code.
-int history(core::Ledger& ledger, const HistoryOptions& options, Output& output);
+/// `oncerun history`: attempts and what else happened to runs, newest first; of all jobs also what
+/// happened to the ledger. Returns the exit code.
+[[nodiscard]] int history(core::Ledger& ledger, const HistoryOptions& options, Output& output);
 
 /// Attempts of one listing whose end is not recorded read as their run does now: "running",
 /// "orphaned", "unknown", …

@@ -73,6 +73,7 @@ Json json_of(const core::AttemptRecord& attempt) {
   result["token"] = attempt.token.value;
   result["guarantee"] = text_or_null(attempt.guarantee);
   result["previous"] = text_or_null(attempt.previous);
+  result["check_verdict"] = text_or_null(attempt.check_verdict);
   result["host"] = text_or_null(attempt.owner.host);
   result["pid"] = pid_or_null(attempt.owner.pid);
   result["machine_id"] = text_or_null(attempt.owner.machine_id);
@@ -90,8 +91,8 @@ Json json_of(const core::AttemptRecord& attempt) {
 
 Json json_of(const core::EventRecord& event) {
   Json result;
-  result["job"] = text_or_null(event.key.job.text());
-  result["biz_date"] = text_or_null(event.key.date.label());
+  result["job"] = event.key ? Json(event.key->job.text()) : Json(nullptr);
+  result["biz_date"] = event.key ? text_or_null(event.key->date.label()) : Json(nullptr);
   result["at"] = text_or_null(event.at);
   result["kind"] = event.kind;
   result["from_status"] = text_or_null(event.from_status);

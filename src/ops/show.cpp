@@ -94,6 +94,7 @@ void print_attempt(core::Ledger& ledger, const core::AttemptRecord& attempt, Out
                    attempt.generation));
   fact(output, "guarantee", attempt.guarantee);
   fact(output, "before it", attempt.previous);
+  fact(output, "check said", attempt.check_verdict);
   if (attempt.usage) {
     fact(output, "used", usage_words(*attempt.usage));
   }

@@ -32,23 +32,27 @@ core::Token token_of(const std::string& text) {
   return {*value};
 }
 
-bool ask(core::Ledger& ledger, const core::RunKey& key, const std::string& run_id,
+bool ask(const OpenLedger& open, const core::RunKey& key, const std::string& run_id,
          core::Token token) {
+  std::unique_ptr<core::Ledger> ledger;
   try {
-    return ledger.still_mine(key, run_id, token);
+    ledger = open();
+    return ledger->still_mine(key, run_id, token);
   } catch (const core::Error& error) {
-    throw core::Error(core::Outcome::unavailable, error.what(), error.hint());
+    const bool outside_a_run = !ledger && error.outcome() == core::Outcome::usage;
+    throw core::Error(outside_a_run ? core::Outcome::usage : core::Outcome::unavailable,
+                      error.what(), error.hint());
   }
 }
 
 } // namespace
 
-int still_mine(core::Ledger& ledger, const StillMineOptions& options, Output& output) {
+int still_mine(const OpenLedger& open, const StillMineOptions& options, Output& output) {
   const core::RunKey key{core::JobName::parse(required(options.job, "ONCERUN_JOB")),
                          core::BizDate(required(options.date, "ONCERUN_BIZ_DATE"))};
   const std::string& run_id = required(options.run_id, "ONCERUN_RUN_ID");
   const core::Token token = token_of(options.token);
-  const bool mine = ask(ledger, key, run_id, token);
+  const bool mine = ask(open, key, run_id, token);
   if (options.verbose) {
     output.line(run_name(key) + (mine ? " still is this attempt's" : " is not this attempt's"));
   }

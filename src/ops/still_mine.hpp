@@ -3,6 +3,8 @@
 #include "core/ledger.hpp"
 #include "ops/output.hpp"
 
+#include <functional>
+#include <memory>
 #include <string>
 
 namespace oncerun::ops {
@@ -16,10 +18,14 @@ struct StillMineOptions {
   bool verbose = false;
 };
 
+/// Opens the ledger in which the run was claimed. Throws UsageError outside a run, else Error.
+using OpenLedger = std::function<std::unique_ptr<core::Ledger>()>;
+
 /// `oncerun still-mine`: whether the attempt that asks still owns its run; to be asked right before
 /// an irreversible step. Silent unless verbose. Returns the exit code, 0 for yes and 82 for no.
 /// Throws UsageError outside a run, and Error (unavailable), whatever the cause, when it cannot
-/// ask: a command must be able to rely on 0 and 82.
-int still_mine(core::Ledger& ledger, const StillMineOptions& options, Output& output);
+/// open the ledger or ask it: a command must be able to rely on 0 and 82.
+[[nodiscard]] int still_mine(const OpenLedger& open, const StillMineOptions& options,
+                             Output& output);
 
 } // namespace oncerun::ops

@@ -68,6 +68,7 @@ class FakeLedger final : public core::Ledger {
   /// Every finish() from now on throws this; nullopt ends that.
   void fail_finish(std::optional<core::Error> error) { m_store->finish_error = std::move(error); }
   void fail_spool(std::optional<core::Error> error) { m_store->spool_error = std::move(error); }
+  void fail_asking(std::optional<core::Error> error) { m_store->ask_error = std::move(error); }
   void fail_claim(std::optional<core::Error> error) { m_store->claim_error = std::move(error); }
   /// Called at the begin of each claim() and settle(): somebody else acts in between.
   void before_write(std::function<void()> hook) { m_store->before_write = std::move(hook); }
@@ -143,6 +144,9 @@ class FakeLedger final : public core::Ledger {
 
   [[nodiscard]] bool still_mine(const core::RunKey& key, const std::string& run_id,
                                 core::Token token) override {
+    if (m_store->ask_error) {
+      throw core::Error(*m_store->ask_error);
+    }
     const core::RunRecord* row = run(key);
     return row != nullptr && row->status == core::RunStatus::pending && row->run_id == run_id &&
            row->token == token;
@@ -200,14 +204,15 @@ class FakeLedger final : public core::Ledger {
     }
     found->second.period = period.empty() ? found->second.period : period;
     found->second.zone = zone.empty() ? found->second.zone : zone;
-    m_store->note_event({job, core::BizDate("")}, "job-set", "", "", by,
+    m_store->note_event(core::RunKey{job, core::BizDate("")}, "job-set", "", "", by,
                         found->second.period + " " + found->second.zone);
   }
 
-  void accept(const std::string&, const core::StopRequest& stop) override {
+  void accept(const std::string& by, const core::StopRequest& stop) override {
     m_store->begin_write(stop);
     ++m_store->accepted;
     m_store->last_serial += 1'000'000;
+    m_store->note_event(std::nullopt, "ledger-accept", "", "", by, "");
   }
 
   [[nodiscard]] std::string describe() const override { return "fake:memory"; }
@@ -256,8 +261,9 @@ class FakeLedger final : public core::Ledger {
                                     const core::Selection& selection, Order order) {
     std::vector<Record> found;
     std::copy_if(all.begin(), all.end(), std::back_inserter(found), [&](const Record& record) {
-      return (!selection.job || record.key.job == *selection.job) &&
-             (!selection.date || record.key.date == *selection.date);
+      const std::optional<core::RunKey> key = record.key;
+      return (!selection.job || (key && key->job == *selection.job)) &&
+             (!selection.date || (key && key->date == *selection.date));
     });
     std::stable_sort(found.begin(), found.end(), [&](const Record& left, const Record& right) {
       return order(right) < order(left);

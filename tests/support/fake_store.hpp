@@ -48,6 +48,7 @@ struct FakeStore {
   int accepted = 0;
   std::optional<core::Error> claim_error;
   std::optional<core::Error> finish_error;
+  std::optional<core::Error> ask_error;
   std::optional<core::Error> spool_error;
   std::function<void()> before_write;
 
@@ -270,9 +271,9 @@ struct FakeStore {
     return true;
   }
 
-  void note_event(const core::RunKey& key, const std::string& kind, const std::string& from,
-                  const std::string& to, const std::string& by, const std::string& detail,
-                  const std::string& run_id = {}) {
+  void note_event(const std::optional<core::RunKey>& key, const std::string& kind,
+                  const std::string& from, const std::string& to, const std::string& by,
+                  const std::string& detail, const std::string& run_id = {}) {
     events.push_back({key, now, kind, from, to, run_id, by, detail});
   }
 

@@ -70,6 +70,62 @@ TEST_CASE("history merges attempts and events, newest first", "[ops][history]") 
         "alpha      killed by signal 9 (KILL)\n");
 }
 
+TEST_CASE("history tells what a check said before a start", "[ops][history]") {
+  test::FakeLedger ledger;
+  core::AttemptRecord failed = attempt(1, "2026-10-26T02:00:00.000Z");
+  failed.ended_at = "2026-10-26T02:00:05.000Z";
+  failed.result = "failed";
+  failed.exit_code = 3;
+  failed.note = "exit 3";
+  failed.check_verdict = "absent";
+  ledger.put_attempt(failed);
+  core::AttemptRecord killed = failed;
+  killed.serial = killed.number = 2;
+  killed.exit_code.reset();
+  killed.signal = 9;
+  killed.note = "killed by signal 9 (KILL)";
+  ledger.put_attempt(killed);
+  Written written;
+  CHECK(history(ledger, {}, written.output) == 0);
+  CHECK(written.out.find(" alpha  check said absent\n") != std::string::npos);
+  CHECK(written.out.find(" alpha  killed by signal 9 (KILL); check said absent\n") !=
+        std::string::npos);
+
+  Written json;
+  json.output.json = true;
+  ledger.put_attempt(attempt(3, "2026-10-26T03:00:00.000Z"));
+  CHECK(history(ledger, {}, json.output) == 0);
+  const auto document = json.json();
+  REQUIRE(document.size() == 3);
+  CHECK(document[0]["check_verdict"].is_null());
+  CHECK(document[1]["check_verdict"] == "absent");
+}
+
+TEST_CASE("history of all jobs tells what happened to the ledger", "[ops][history]") {
+  test::FakeLedger ledger;
+  ledger.put_event({std::nullopt, "2026-10-26T04:00:00.000Z", "ledger-accept", "", "", "",
+                    "ann@alpha", "a new id"});
+  Written written;
+  CHECK(history(ledger, {}, written.output) == 0);
+  CHECK(written.out ==
+        "WHEN                  JOB  DATE  #  RESULT         EXIT  TOOK  WHERE      NOTE\n"
+        "2026-10-26 04:00:00Z  -    -     -  ledger-accept  -     -     ann@alpha  a new id\n");
+  Written json;
+  json.output.json = true;
+  CHECK(history(ledger, {}, json.output) == 0);
+  const auto document = json.json();
+  REQUIRE(document.size() == 1);
+  CHECK(document[0]["kind"] == "ledger-accept");
+  CHECK(document[0]["job"].is_null());
+  CHECK(document[0]["biz_date"].is_null());
+
+  Written one_job;
+  core::Selection selection;
+  selection.job = core::JobName::parse("settle");
+  CHECK(history(ledger, {selection}, one_job.output) == 0);
+  CHECK(one_job.out.empty());
+}
+
 TEST_CASE("an open attempt that is not the newest any more reads unknown", "[ops][history]") {
   test::FakeLedger ledger;
   ledger.put_attempt(attempt(1, "2026-10-26T02:00:00.000Z"));

@@ -43,6 +43,7 @@ void fill(test::FakeLedger& ledger) {
   second.token = {1000};
   second.guarantee = "at-least-once";
   second.previous = "failed";
+  second.check_verdict = "absent (exit 10)";
   second.owner.host = "alpha";
   second.owner.pid = 4711;
   second.claimed_at = run.started_at;
@@ -80,6 +81,7 @@ TEST_CASE("show tells a run with all that is known of it", "[ops][show]") {
             "  token        1000, serial 7, generation 1\n"
             "  guarantee    at-least-once\n"
             "  before it    failed\n"
+            "  check said   absent (exit 10)\n"
             "\n"
             "attempt 1: failed, exit 3\n"
             "  claimed      2026-10-26 01:00:00Z\n"
@@ -111,6 +113,8 @@ TEST_CASE("show for programs", "[ops][show]") {
   CHECK(document["attempt_list"][0]["number"] == 2);
   CHECK(document["attempt_list"][0]["reads_as"] == "unknown");
   CHECK(document["attempt_list"][0]["usage"].is_null());
+  CHECK(document["attempt_list"][0]["check_verdict"] == "absent (exit 10)");
+  CHECK(document["attempt_list"][1]["check_verdict"].is_null());
   CHECK(document["attempt_list"][1]["usage"]["user_seconds"] == 1.5);
   CHECK(document["attempt_list"][1]["usage"]["max_rss_kib"] == 2048);
   REQUIRE(document["events"].size() == 1);
