@@ -19,17 +19,15 @@ constexpr const char* k_id = "id-settle-2026-10-26";
 enum class To { done, ready, skip };
 
 ResolveOptions options(To to) {
-  ResolveOptions result{k_key,
-                        to == To::done,
-                        to == To::ready,
-                        to == To::skip,
-                        false,
-                        "seen at the bank",
-                        "ann@alpha",
-                        "",
-                        "",
-                        {}};
-  return result;
+  return {.key = k_key,
+          .done = to == To::done,
+          .ready = to == To::ready,
+          .skip = to == To::skip,
+          .reason = "seen at the bank",
+          .by = "ann@alpha",
+          .period = {},
+          .zone = {},
+          .end_tree = {}};
 }
 
 struct Refusal {
