@@ -27,6 +27,6 @@ constexpr int k_check_unclear = 80;
 
 /// `oncerun check`: runs a check by hand and says what a start would make of its answer. Changes
 /// nothing. Returns the exit code, one of the three above.
-int check(core::Ledger& ledger, const CheckOptions& options, Output& output);
+[[nodiscard]] int check(core::Ledger& ledger, const CheckOptions& options, Output& output);
 
 } // namespace oncerun::ops

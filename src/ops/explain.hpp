@@ -16,6 +16,6 @@ struct ExplainFacts {
 
 /// `--explain`: what was found, what a start would do, and why. Starts and changes nothing. Returns
 /// the exit code, 0.
-int explain(const ExplainFacts& facts, Output& output);
+[[nodiscard]] int explain(const ExplainFacts& facts, Output& output);
 
 } // namespace oncerun::ops

@@ -16,7 +16,7 @@ struct JobSetOptions {
 
 /// `oncerun job set`: changes the period or zone that the first claim fixed. Returns the exit code,
 /// 0. Throws UsageError when nothing is to be changed; what the ledger refuses is its Error.
-int job_set(core::Ledger& ledger, const JobSetOptions& options, const core::StopRequest& stop,
-            Output& output);
+[[nodiscard]] int job_set(core::Ledger& ledger, const JobSetOptions& options,
+                          const core::StopRequest& stop, Output& output);
 
 } // namespace oncerun::ops

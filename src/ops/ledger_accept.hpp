@@ -13,7 +13,7 @@ struct LedgerAcceptOptions {
 
 /// `oncerun ledger accept`: goes on with a ledger that was restored from an older copy. Returns the
 /// exit code, 0.
-int ledger_accept(core::Ledger& ledger, const LedgerAcceptOptions& options,
-                  const core::StopRequest& stop, Output& output);
+[[nodiscard]] int ledger_accept(core::Ledger& ledger, const LedgerAcceptOptions& options,
+                                const core::StopRequest& stop, Output& output);
 
 } // namespace oncerun::ops

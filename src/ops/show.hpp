@@ -14,6 +14,6 @@ struct ShowOptions {
 
 /// `oncerun show`: one run with all its attempts and events, and what a plain start would do now.
 /// Returns the exit code: 0, or 1 when the ledger has no such run.
-int show(core::Ledger& ledger, const ShowOptions& options, Output& output);
+[[nodiscard]] int show(core::Ledger& ledger, const ShowOptions& options, Output& output);
 
 } // namespace oncerun::ops

@@ -18,6 +18,6 @@ struct StatusOptions {
 
 /// `oncerun status`: each job's newest run and every open or unsettled one, those first that a
 /// person should look at, and what that person may do. Returns the exit code, 0.
-int status(core::Ledger& ledger, const StatusOptions& options, Output& output);
+[[nodiscard]] int status(core::Ledger& ledger, const StatusOptions& options, Output& output);
 
 } // namespace oncerun::ops
