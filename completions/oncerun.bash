@@ -176,7 +176,7 @@ _oncerun_unquoted() {
 _oncerun_words() {
     local -a options
     local -a about_date=(--date --every --tz --scheduled-at)
-    local -a about_ledger=(--ledger --state --verbose --help --version)
+    local -a about_ledger=(--ledger --state --help --version)
     case $1 in
     '')
         options=(--job --date --every --tz --scheduled-at --lock --lock-scope --wait --replace --ledger
