@@ -186,6 +186,11 @@ Arguments Arguments::parse(const SplitArguments& split) {
     } else if (found.back()->value.empty() && token.find('=') != std::string::npos) {
       throw core::UsageError("option --" + std::string(found.back()->name) + " takes no value",
                              "leave out what follows the =");
+    } else if (token.starts_with("--") && token.back() == '=') {
+      // CLI11 takes the next word for the value of `--name=`; of `--name` and an empty word not.
+      own[i].pop_back();
+      ++i;
+      own.insert(own.begin() + static_cast<std::ptrdiff_t>(i), std::string());
     }
   }
   try {

@@ -32,18 +32,27 @@ void post(core::Ledger& ledger) {
 
 } // namespace
 
-TEST_CASE("a run that was taken away is lost, and nothing is changed by its old owner") {
+TEST_CASE("a run that was taken away is lost, and its late success is noted") {
   const TemporaryFolder folder;
   const std::string path = folder / "led.db";
   const auto run = key("settle", "2026-10-26");
   const auto ledger = open(path);
   const auto claimed = claim(*ledger, request(run));
   REQUIRE(claimed);
-  Shell(path).exec("UPDATE job_run SET run_id = 'other', fencing_token = fencing_token + 1");
-  const std::string before = Shell(path).query("SELECT * FROM job_run; SELECT * FROM job_attempt");
-  CHECK(finish(*claimed, ended(RunStatus::done, 0)) == Recorded::lost);
-  CHECK(Shell(path).query("SELECT * FROM job_run; SELECT * FROM job_attempt") == before);
+  // As a person with the sqlite3 shell would.
+  Shell(path).exec("UPDATE job_run SET status = 'ready'");
   CHECK_FALSE(ledger->still_mine(run, claimed->run().run_id, claimed->run().token));
+  SECTION("a failure changes nothing about the run") {
+    const std::string before = Shell(path).query("SELECT * FROM job_run");
+    CHECK(finish(*claimed, ended(RunStatus::failed, 3)) == Recorded::lost);
+    CHECK(Shell(path).query("SELECT * FROM job_run") == before);
+    CHECK(Shell(path).query("SELECT result, exit_code FROM job_attempt") == "failed|3");
+  }
+  SECTION("a success holds it") {
+    CHECK(finish(*claimed, ended(RunStatus::done, 0)) == Recorded::lost);
+    CHECK(Shell(path).query("SELECT status, late_success FROM job_run") == "unknown|1");
+    CHECK(Shell(path).query("SELECT result, exit_code FROM job_attempt") == "done|0");
+  }
 }
 
 TEST_CASE("a command finishes its own run in its own transaction") {
@@ -192,34 +201,28 @@ TEST_CASE("a late success of an older attempt holds the run, but never touches d
   const std::string path = folder / "led.db";
   const auto run = key("settle", "2026-10-26");
   const auto ledger = open(path);
-  // The first attempt's result lies in a spool that the second start does not read.
+  // The first attempt's result lies in a spool that cannot be read when the second starts.
   const auto asked = request(run);
-  const std::string elsewhere = folder / "spool";
-  Child child([&] {
-    const auto theirs = ledger::open_sqlite({.path = path, .spool = elsewhere});
-    const auto held = claim(*theirs, asked);
-    (void)held->spool(ended(RunStatus::done, 0));
-    return 0;
-  });
-  REQUIRE(child.wait() == 0);
-  const auto with_spool = ledger::open_sqlite({.path = path, .spool = elsewhere});
+  leave_in_spool(path, asked, ended(RunStatus::done, 0));
+  std::filesystem::rename(path + "-spool", folder / "away");
   auto second = claim(*ledger, request(run), Guarantee::at_least_once);
   REQUIRE(second);
+  std::filesystem::rename(folder / "away", path + "-spool");
 
   SECTION("done stays done") {
     REQUIRE(finish(*second, ended(RunStatus::done, 0)) == Recorded::recorded);
-    post(*with_spool);
+    post(*ledger);
     CHECK(ledger->look(run).row() == RowState::done);
   }
   SECTION("a failed one becomes unknown with that noted") {
     REQUIRE(finish(*second, ended(RunStatus::failed, 3)) == Recorded::recorded);
     second.reset();
-    post(*with_spool);
+    post(*ledger);
     CHECK(ledger->look(run).row() == RowState::late_success);
     CHECK_FALSE(claim(*ledger, request(run), Guarantee::at_least_once));
   }
   SECTION("a live claim goes on, and only its failure is held") {
-    post(*with_spool);
+    post(*ledger);
     CHECK(status_in(path, run) == "pending");
     CHECK(ledger->still_mine(run, second->run().run_id, second->run().token));
     REQUIRE(finish(*second, ended(RunStatus::failed, 3)) == Recorded::recorded);
@@ -228,13 +231,13 @@ TEST_CASE("a late success of an older attempt holds the run, but never touches d
     CHECK_FALSE(claim(*ledger, request(run), Guarantee::at_least_once));
   }
   SECTION("a live claim that succeeds is done") {
-    post(*with_spool);
+    post(*ledger);
     REQUIRE(finish(*second, ended(RunStatus::done, 0)) == Recorded::recorded);
     CHECK(ledger->look(run).row() == RowState::done);
   }
   SECTION("an owner that dies afterwards leaves it held") {
     second.reset(); // its bytes go, as at a death
-    post(*with_spool);
+    post(*ledger);
     CHECK(ledger->look(run).row() == RowState::late_success);
     core::Settlement absent{.to = RunStatus::ready,
                             .kind = "resolve",
@@ -247,6 +250,22 @@ TEST_CASE("a late success of an older attempt holds the run, but never touches d
   }
   CHECK(Shell(path).query("SELECT result, ended_by FROM job_attempt WHERE serial = 1") ==
         "done|spool");
+}
+
+TEST_CASE("a result in a spool elsewhere is posted by starts that know nothing of that spool") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "led.db";
+  const auto run = key("settle", "2026-10-26");
+  const std::string elsewhere = folder / "spool";
+  Child child([&] {
+    const auto theirs = ledger::open_sqlite(
+        {.path = path, .spool = elsewhere, .must_exist = false, .stop = nullptr});
+    const auto held = claim(*theirs, request(run));
+    return held && held->spool(ended(RunStatus::done, 0)).starts_with(elsewhere + "/") ? 0 : 1;
+  });
+  REQUIRE(child.wait() == 0);
+  CHECK_FALSE(claim(*open(path), request(run), Guarantee::at_least_once));
+  CHECK(status_in(path, run) == "done");
 }
 
 TEST_CASE("every live attempt has a slot of its own, and the spool grows by blocks") {
