@@ -48,7 +48,7 @@ struct ClaimedRun {
 enum class Recorded : std::uint8_t {
   recorded,
   marked_by_command, ///< the command had finished its own run: the row is done
-  lost,              ///< the row is not this attempt's any more; nothing was changed
+  lost, ///< the row is not this attempt's any more; a late success is noted, nothing else changed
 };
 
 /// The proof of ownership of one attempt. Holds the owner's liveness byte, the tree's byte and a
