@@ -186,7 +186,7 @@ Arguments Arguments::parse(const SplitArguments& split) {
     } else if (found.back()->value.empty() && token.find('=') != std::string::npos) {
       throw core::UsageError("option --" + std::string(found.back()->name) + " takes no value",
                              "leave out what follows the =");
-    } else if (token.starts_with("--") && token.back() == '=') {
+    } else if (token.starts_with("--") && token.find('=') == token.size() - 1) {
       // CLI11 takes the next word for the value of `--name=`; of `--name` and an empty word not.
       own[i].pop_back();
       ++i;
