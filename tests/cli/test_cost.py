@@ -61,6 +61,7 @@ class Cost(Case):
         gate = self.gate()
         owner = self.start(command=gate.shell)
         gate.wait_started()
+        self.at_rest(self.everything)
         done, syncs, before, after = self.traced()
         gate.go()
         self.assertExit(done, 75)

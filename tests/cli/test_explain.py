@@ -47,6 +47,7 @@ class Explain(Case):
         gate = self.gate()
         owner = self.start(command=gate.shell)
         gate.wait_started()
+        self.at_rest(self.snapshot)
         self.assertIn(str(owner.pid), self.fact("run"))
         self.assertTrue(self.fact("a start").startswith("starts nothing (exit 75): "))
         lock = self.fact("lock", date="2024-10-27")

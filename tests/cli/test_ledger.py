@@ -73,7 +73,8 @@ class Stampede(Case):
             self.led, self.st = self.path(f"led{number}.db"), self.path(f"st{number}.json")
             started = [self.start(*options[call % 3]) for call in range(20)]
             for process in started:
-                self.assertIn(process.end().returncode, (DONE, BUSY), process.err)
+                # Who holds a lock that is never written need not be known within a tenth of a second.
+                self.assertIn(process.end().returncode, (DONE, BUSY, BLOCKED), process.err)
             self.assertEqual(self.runs(), number + 1)
             self.assertEqual(self.row()["attempts"], 1)
 

@@ -346,6 +346,18 @@ class Case(unittest.TestCase):
 
     # Waiting
 
+    def at_rest(self, look, seconds=20):
+        """Waits until `look()` says the same three times in a row, a tenth of a second apart: an
+        owner still tidies up after its command has begun."""
+        seen = [look()]
+
+        def same():
+            time.sleep(0.1)
+            seen.append(look())
+            return len(seen) >= 3 and seen[-1] == seen[-2] == seen[-3]
+
+        self.wait_for(same, seconds, "the files to be at rest")
+
     def wait_for(self, predicate, seconds=30, what="what was expected"):
         """Polls until the predicate is true, and returns its value; fails after `seconds`."""
         deadline = time.monotonic() + seconds
