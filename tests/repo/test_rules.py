@@ -31,7 +31,7 @@ BANNED = {
 
 # What belongs to one developer's machine or to the place where it was built, not into the project.
 FOREIGN = [
-    r"/home/(?!\.)\w+", r"/Users/\w+", r"(?<![\w.$])/work/\w", r"/root/\w",
+    r"/home/(?!\.)\w+", r"/Users/\w+", r"/root/\w",
     r"(?:deb|ftp\.\w+|security)\.debian\.org", r"registry\.npmjs", r"pypi\.org|pythonhosted",
     r"proxy\.golang\.org",
 ]
