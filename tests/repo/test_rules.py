@@ -29,11 +29,9 @@ BANNED = {
     r"using namespace std;": [],
 }
 
-# What belongs to one developer's machine or to the place where it was built, not into the project.
+# What belongs to one developer's machine, not into the project.
 FOREIGN = [
     r"/home/(?!\.)\w+", r"/Users/\w+", r"/root/\w",
-    r"(?:deb|ftp\.\w+|security)\.debian\.org", r"registry\.npmjs", r"pypi\.org|pythonhosted",
-    r"proxy\.golang\.org",
 ]
 
 
