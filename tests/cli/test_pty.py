@@ -11,7 +11,7 @@ import struct
 import termios
 import time
 
-from oncerun_test import DONE, Case, default_signals, main, process_state
+from oncerun_test import BUSY, DONE, Case, default_signals, main, process_state
 
 PROMPT = "ready> "
 
@@ -79,6 +79,25 @@ class AtATerminal(Case):
         """The pid of the oncerun that runs the newest attempt."""
         return self.row()["pid"]
 
+    def wait_until_stopped(self, *pids):
+        self.wait_for(lambda: [process_state(pid) for pid in pids] == ["T"] * len(pids), 10,
+                      "every process of the job to be stopped")
+
+    def suspend(self, owner, pid):
+        """^Z. The shell waits for oncerun alone: the command may be about to read still when the
+        prompt is there, and would take what is typed next."""
+        self.terminal.write("\x1a")
+        self.terminal.expect("Stopped")
+        self.terminal.expect(PROMPT)
+        self.wait_until_stopped(owner, pid)
+
+    def stopped_again(self):
+        """Whether the shell, which has let its job go on, says that it is stopped."""
+        self.terminal.write("jobs\n")
+        said = self.terminal.expect(r"\[1\]\+ +(\w+)").group(1)
+        self.terminal.expect(PROMPT)
+        return said == "Stopped"
+
     def test_P03_a_command_reads_from_the_terminal(self):
         gate = self.gate()
         process = self.at_terminal(self.argv(
@@ -109,11 +128,8 @@ class AtATerminal(Case):
                              command=f"{gate.announce}; read x; echo got:$x"))
         pid = gate.wait_started()
         owner = self.owner()
-        self.terminal.write("\x1a")
-        self.terminal.expect("Stopped")
-        self.terminal.expect(PROMPT)
-        self.assertEqual((process_state(owner), process_state(pid)), ("T", "T"))
-        self.assertExit(self.oncerun(), 75)  # stopped, not gone
+        self.suspend(owner, pid)
+        self.assertExit(self.oncerun(), BUSY)  # stopped, not gone
         self.terminal.write("fg\n")
         self.wait_for(lambda: process_state(owner) != "T" and process_state(pid) != "T", 10,
                       "both to go on")
@@ -127,12 +143,13 @@ class AtATerminal(Case):
         gate = self.gate()
         self.typed(self.argv(command=f"{gate.announce}; read x; echo got:$x"))
         pid = gate.wait_started()
-        self.terminal.write("\x1a")
-        self.terminal.expect("Stopped")
+        owner = self.owner()
+        self.suspend(owner, pid)
         self.terminal.write("bg\n")
+        self.terminal.expect(PROMPT)
         # It reads in the background: the terminal stops the whole group.
-        self.wait_for(lambda: (process_state(self.owner()), process_state(pid)) == ("T", "T"), 10,
-                      "a stop for terminal input")
+        self.wait_for(self.stopped_again, 10, "a stop for terminal input")
+        self.wait_until_stopped(owner, pid)
         self.terminal.write("fg\n")
         self.wait_for(lambda: process_state(pid) not in ("T", None), 10, "the command to go on")
         self.terminal.write("hello\n")

@@ -1,0 +1,49 @@
+"""System calls as places to strike: strace's fault injection (strace(1), "inject").
+
+    trace = self.path("trace")
+    self.oncerun(prefix=traced(trace))
+    for point in points(trace):
+        self.oncerun(prefix=killed_at(point))
+        self.oncerun(prefix=failed_at(point, "EIO"))
+
+Only oncerun is struck: without -f its command and its check are not followed. strace counts per
+name, from the execve on, so a point is (name, number) and is found again in another run that goes
+the same way. A run that goes another way may end before it: then nothing was injected.
+"""
+
+import collections
+import os
+import re
+
+Point = collections.namedtuple("Point", "name number")
+
+
+def traced(path):
+    """A prefix under which oncerun's own system calls are written to `path`, in order."""
+    return ["strace", "-o", path]
+
+
+def points(path):
+    """The points of a trace, in the order in which they were passed; without the first execve."""
+    counts, found = collections.Counter(), []
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if match := re.match(r"([a-z][a-z0-9_]*)\(", line):
+                counts[match.group(1)] += 1
+                found.append(Point(match.group(1), counts[match.group(1)]))
+    return found[1:]
+
+
+def _inject(point, what, log):
+    return ["strace", "-o", log or os.devnull, "-e", f"trace={point.name}", "-e",
+            f"inject={point.name}:{what}:when={point.number}"]
+
+
+def killed_at(point, log=None):
+    """A prefix: SIGKILL as oncerun enters that call, which is not executed any more."""
+    return _inject(point, "signal=KILL", log)
+
+
+def failed_at(point, error, log=None):
+    """A prefix: that call is not executed and returns this error ("EIO", …)."""
+    return _inject(point, f"error={error}", log)
