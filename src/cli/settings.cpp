@@ -236,6 +236,13 @@ std::string file_of(const std::string& path) {
 
 /// A report, a state file or a lock in place of the ledger or of each other would destroy it.
 void refuse_shared_files(const Stores& stores, const TellingSettings& telling) {
+  const bool has_ledger = stores.ledger.kind == LedgerSpec::Kind::sqlite;
+  const bool has_lock = stores.lock.kind == LockSpec::Kind::path_flock;
+  if (int{has_ledger} + int{has_lock} + int{stores.state.has_value()} +
+          int{telling.report.has_value()} <
+      2) {
+    return; // the usual case: each path that is looked at costs a system call a component
+  }
   std::map<std::string, std::string_view> taken;
   const auto take = [&taken](const std::string& path, std::string_view option) {
     const auto [at, fresh] = taken.emplace(file_of(path), option);
@@ -245,7 +252,7 @@ void refuse_shared_files(const Stores& stores, const TellingSettings& telling) {
                              "give each a file of its own");
     }
   };
-  if (stores.ledger.kind == LedgerSpec::Kind::sqlite) {
+  if (has_ledger) {
     for (const char* suffix : {"", "-wal", "-shm", "-journal", "-guard", "-life", "-spool"}) {
       take(file_of(stores.ledger.path) + suffix, "--ledger");
     }
@@ -254,7 +261,7 @@ void refuse_shared_files(const Stores& stores, const TellingSettings& telling) {
     take(*stores.state, "--state");
     take(file_of(*stores.state) + ".lock", "--state");
   }
-  if (stores.lock.kind == LockSpec::Kind::path_flock) {
+  if (has_lock) {
     take(stores.lock.path, "--lock");
   }
   if (telling.report) {

@@ -138,6 +138,10 @@ class Ledger {
   /// What stands about a run. Passive: takes no lock of ours and changes no file.
   [[nodiscard]] virtual Sighting look(const RunKey& run) = 0;
 
+  /// A cheap guess: false when there is most likely no row of this run, so that a start may try its
+  /// claim without a look before. Nothing is ever decided by it.
+  [[nodiscard]] virtual bool may_know(const RunKey& /*run*/) { return true; }
+
   /// Posts results from the spool, takes evidence in, looks, lets `decide` decide, and claims if it
   /// says so: one transaction. Throws Error (config: period or zone differ, restored copy, schema).
   [[nodiscard]] virtual ClaimOutcome claim(const HeldLock& lock, const ClaimRequest& request,

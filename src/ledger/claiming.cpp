@@ -54,11 +54,11 @@ class Claiming {
   [[nodiscard]] Found find_run();
   void commit();
   void remember_spool();
-  [[nodiscard]] std::optional<core::OtherDateLives> other_date();
+  [[nodiscard]] std::optional<core::OtherDateLives> other_date(const Found& found);
   [[nodiscard]] core::ClaimedRun next_attempt(bool new_generation) const;
   void write_run(const core::ClaimedRun& claimed, const std::optional<Row>& row);
   void write_attempt(const core::ClaimedRun& claimed);
-  [[nodiscard]] std::optional<core::Unsettled> unsettled();
+  [[nodiscard]] std::optional<core::Unsettled> unsettled(const Found& found);
   [[nodiscard]] core::Claimed start(const Found& found, bool new_generation);
 
   std::shared_ptr<Store> m_store;
@@ -73,7 +73,7 @@ class Claiming {
 };
 
 Found Claiming::find_run() {
-  auto found = find(m_writing.db(), m_request.key);
+  auto found = find_to_claim(m_writing.db(), m_request.key);
   if (!found) {
     throw core::Error(core::Outcome::config,
                       m_store->path() + " is damaged: its tables do not fit");
@@ -114,7 +114,7 @@ core::ClaimOutcome Claiming::run(const core::Decider& decide) {
     }
     return core::NotClaimed{std::move(m_sighting), decision};
   }
-  if (auto other = other_date()) {
+  if (auto other = other_date(found)) {
     return std::move(*other);
   }
   return start(found, new_generation);
@@ -122,8 +122,8 @@ core::ClaimOutcome Claiming::run(const core::Decider& decide) {
 
 /// Under a lock that covers the job, an open attempt of another date whose owner or tree lives.
 /// Those that are proven dead are closed on the way: each is judged once, not at every start.
-std::optional<core::OtherDateLives> Claiming::other_date() {
-  if (!m_lock.covers_job()) {
+std::optional<core::OtherDateLives> Claiming::other_date(const Found& found) {
+  if (!m_lock.covers_job() || !found.attempts_open) {
     return std::nullopt;
   }
   static const std::string s_sql = "SELECT " + k_run_columns +
@@ -183,6 +183,9 @@ void Claiming::write_run(const core::ClaimedRun& claimed, const std::optional<Ro
     statement.bind(m_job, m_date, claimed.number, claimed.generation, claimed.run_id, token,
                    claimed.serial, self.host, self.pid, m_writing.now());
   }
+  if (!row) {
+    m_writing.know(m_request.key);
+  }
   if (statement.run() != 1) {
     // Within one transaction nobody else can have been faster; a trigger of somebody's could.
     throw core::Error(core::Outcome::internal, "the claim of " + m_job + " " + m_date +
@@ -201,19 +204,12 @@ void Claiming::write_attempt(const core::ClaimedRun& claimed) {
 }
 
 /// Older dates that are failed, unknown, or pending without a live owner; once per UTC day.
-std::optional<core::Unsettled> Claiming::unsettled() {
-  if (!m_request.sortable_labels) {
+std::optional<core::Unsettled> Claiming::unsettled(const Found& found_before) {
+  if (!m_request.sortable_labels || !found_before.older_unsettled ||
+      found_before.unsettled_told_on == m_writing.now().substr(0, 10)) {
     return std::nullopt;
   }
-  Database& database = m_writing.db();
-  {
-    Statement told =
-        database.prepare("SELECT unsettled_told_on FROM oncerun_job WHERE job_name = ?1");
-    if (told.bind(m_job).step() && told.text(0) == m_writing.now().substr(0, 10)) {
-      return std::nullopt;
-    }
-  }
-  Statement statement = database.prepare(
+  Statement statement = m_writing.db().prepare(
       "SELECT biz_date, status, serial FROM job_run WHERE job_name = ?1 AND biz_date < ?2 "
       "AND status IN ('pending', 'failed', 'unknown') ORDER BY biz_date");
   statement.bind(m_job, m_date);
@@ -260,7 +256,7 @@ core::Claimed Claiming::start(const Found& found, bool new_generation) {
   }
   write_run(claimed, found.row);
   write_attempt(claimed);
-  auto told = unsettled();
+  auto told = unsettled(found);
   m_writing.db().run(k_update_job, claimed.token.value, claimed.serial, m_writing.now(),
                      told ? Value(m_writing.now().substr(0, 10)) : Value(std::nullopt), m_job);
   meta.last_serial = claimed.serial;
@@ -301,6 +297,7 @@ void introduce_job(Writing& writing, const core::JobName& job, const std::string
   add_job(writing, job, period, zone, sortable ? evidence->last_published : std::nullopt);
   const auto import = [&](const core::BizDate& date, core::RunStatus status) {
     const std::string name(core::name_of(status));
+    writing.know({job, date});
     writing.db().run("INSERT INTO job_run (job_name, biz_date, status, updated_at, note) "
                      "VALUES (?1, ?2, ?3, ?4, 'taken from the state file') "
                      "ON CONFLICT (job_name, biz_date) DO NOTHING",

@@ -178,7 +178,7 @@ void record_late(Writing& writing, const SpooledResult& result) {
 
 std::vector<SpoolEntry> post_spooled(Writing& writing) {
   std::vector<SpoolEntry> posted;
-  for (const Spool& spool : writing.store().spools(writing.db())) {
+  for (const Spool& spool : writing.store().spools(writing.db(), writing.meta())) {
     for (SpoolEntry& entry : spool.entries()) {
       const auto keep = [&](std::string_view why) {
         writing.store().notices().push_back(entry.path + ": the result at byte " +

@@ -72,14 +72,19 @@ core::JobRecord read_job(const Statement& statement, int first) {
   return job;
 }
 
-std::optional<Found> find(Database& database, const core::RunKey& key) {
-  static const std::string s_sql = "SELECT m.schema_version, " + k_job_columns + ", " +
-                                   k_run_columns +
-                                   " FROM oncerun_meta m"
-                                   " LEFT JOIN oncerun_job j ON j.job_name = ?1"
-                                   " LEFT JOIN job_run r ON r.job_name = ?1 AND r.biz_date = ?2" +
-                                   std::string(k_run_join) + "WHERE m.id = 1";
-  auto statement = database.try_prepare(s_sql);
+namespace {
+
+std::string select_run(std::string_view more_columns) {
+  return "SELECT m.schema_version, " + k_job_columns + ", " + k_run_columns +
+         std::string(more_columns) +
+         " FROM oncerun_meta m"
+         " LEFT JOIN oncerun_job j ON j.job_name = ?1"
+         " LEFT JOIN job_run r ON r.job_name = ?1 AND r.biz_date = ?2" +
+         std::string(k_run_join) + "WHERE m.id = 1";
+}
+
+/// nullopt if the statement does not fit the tables, or there are none.
+std::optional<Found> read_found(std::optional<Statement>& statement, const core::RunKey& key) {
   if (!statement || !statement->bind(key.job.text(), key.date.label()).step() ||
       statement->integer(0) != k_schema_version) {
     return std::nullopt;
@@ -90,6 +95,29 @@ std::optional<Found> find(Database& database, const core::RunKey& key) {
   }
   if (!statement->is_null(1 + k_job_column_count)) {
     found.row = read_row(*statement, 1 + k_job_column_count);
+  }
+  return found;
+}
+
+} // namespace
+
+std::optional<Found> find(Database& database, const core::RunKey& key) {
+  auto statement = database.try_prepare(select_run(""));
+  return read_found(statement, key);
+}
+
+std::optional<Found> find_to_claim(Database& database, const core::RunKey& key) {
+  auto statement = database.try_prepare(select_run(
+      ", j.unsettled_told_on, "
+      "EXISTS (SELECT 1 FROM job_run u WHERE u.job_name = ?1 AND u.biz_date < ?2 "
+      "AND u.status IN ('pending', 'failed', 'unknown')), "
+      "EXISTS (SELECT 1 FROM job_attempt o WHERE o.job_name = ?1 AND o.ended_at IS NULL)"));
+  std::optional<Found> found = read_found(statement, key);
+  if (found) {
+    constexpr int k_first = 1 + k_job_column_count + k_run_column_count;
+    found->unsettled_told_on = statement->text(k_first);
+    found->older_unsettled = statement->integer(k_first + 1) != 0;
+    found->attempts_open = statement->integer(k_first + 2) != 0;
   }
   return found;
 }

@@ -21,6 +21,10 @@ struct Row {
 struct Found {
   std::optional<core::JobRecord> job;
   std::optional<Row> row;
+  // Of find_to_claim() alone:
+  std::string unsettled_told_on; ///< a date in UTC, when older unsettled runs were last spoken of
+  bool older_unsettled = false;  ///< whether an older date is failed, unknown or pending
+  bool attempts_open = false;    ///< whether any attempt of the job has no recorded end
 };
 
 // The columns and joins of every statement that reads runs (r, a) or jobs (j), and their readers;
@@ -37,6 +41,8 @@ constexpr int k_job_column_count = 6;
 
 /// One statement. nullopt if the tables are not there, or are of another version.
 [[nodiscard]] std::optional<Found> find(Database& database, const core::RunKey& key);
+/// The same, and what else a claim has to know of the job.
+[[nodiscard]] std::optional<Found> find_to_claim(Database& database, const core::RunKey& key);
 
 /// What is known of the owner of the row's newest attempt, and pids as far as they can be seen.
 /// Not final when it says `dead` outside a write transaction: the row must be read again.

@@ -171,6 +171,24 @@ void create(Database& database) {
                k_schema_version, os::random_uuid(), os::now_text());
 }
 
+constexpr const char* k_select_meta = R"sql(
+SELECT schema_version, ledger_id, life_id, last_serial, last_token,
+  EXISTS (SELECT 1 FROM oncerun_spool)
+FROM oncerun_meta WHERE id = 1)sql";
+
+Meta meta_of(const Statement& statement) {
+  return {.ledger_id = statement.text(1),
+          .life_id = statement.text(2),
+          .last_serial = statement.integer(3),
+          .last_token = statement.integer(4),
+          .has_spools = statement.integer(5) != 0};
+}
+
+[[noreturn]] void refuse_empty_meta(const Database& database) {
+  throw core::Error(core::Outcome::config, database.path() + " is damaged: oncerun_meta is empty",
+                    "restore it from a backup, then see `oncerun ledger accept`");
+}
+
 } // namespace
 
 std::span<const Migration> migrations() noexcept {
@@ -214,11 +232,11 @@ void refuse_unusable(Database& database) {
   }
 }
 
-void ensure_schema(Database& database, int version, std::span<const Migration> steps) {
+bool ensure_schema(Database& database, int version, std::span<const Migration> steps) {
   const std::optional<int> present = schema_version(database);
   if (!present) {
     create(database);
-    return;
+    return true;
   }
   if (*present > version) {
     refuse_newer(database, *present);
@@ -229,21 +247,34 @@ void ensure_schema(Database& database, int version, std::span<const Migration> s
       database.run("UPDATE oncerun_meta SET schema_version = ?1", step.to);
     }
   }
+  return false;
 }
 
 std::int64_t count_change(Database& database) {
-  database.run("UPDATE oncerun_meta SET last_token = last_token + 1 WHERE id = 1");
-  return read_meta(database).last_token;
+  Statement statement = database.prepare(
+      "UPDATE oncerun_meta SET last_token = last_token + 1 WHERE id = 1 RETURNING last_token");
+  if (!statement.step()) {
+    refuse_empty_meta(database);
+  }
+  const std::int64_t counted = statement.integer(0);
+  (void)statement.step(); // to its end: only then is the change made for good
+  return counted;
+}
+
+std::optional<Meta> read_current_meta(Database& database) {
+  std::optional<Statement> statement = database.try_prepare(k_select_meta);
+  if (!statement || !statement->step() || statement->integer(0) != k_schema_version) {
+    return std::nullopt;
+  }
+  return meta_of(*statement);
 }
 
 Meta read_meta(Database& database) {
-  Statement statement = database.prepare(
-      "SELECT ledger_id, life_id, last_serial, last_token FROM oncerun_meta WHERE id = 1");
+  Statement statement = database.prepare(k_select_meta);
   if (!statement.step()) {
-    throw core::Error(core::Outcome::config, database.path() + " is damaged: oncerun_meta is empty",
-                      "restore it from a backup, then see `oncerun ledger accept`");
+    refuse_empty_meta(database);
   }
-  return {statement.text(0), statement.text(1), statement.integer(2), statement.integer(3)};
+  return meta_of(statement);
 }
 
 void write_meta(Database& database, const Meta& meta) {

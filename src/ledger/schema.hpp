@@ -28,6 +28,7 @@ struct Meta {
   std::int64_t last_serial = 0;
   /// The highest of all jobs, and one more for each change since: what tells a restored copy.
   std::int64_t last_token = 0;
+  bool has_spools = false; ///< whether oncerun_spool has a row
 };
 
 /// The version that stands in the file; nullopt if it holds no ledger. Throws Error (config) when
@@ -44,13 +45,16 @@ void refuse_unusable(Database& database);
 
 /// Within a write transaction: creates what is missing in a file without a ledger (also beside an
 /// application's own tables, but never over one with a name of ours: config), migrates an older
-/// ledger step by step, and refuses a newer one (config).
-void ensure_schema(Database& database, int version = k_schema_version,
+/// ledger step by step, and refuses a newer one (config). Returns whether it made the tables.
+bool ensure_schema(Database& database, int version = k_schema_version,
                    std::span<const Migration> steps = migrations());
 
 /// Within a write transaction: counts a change of the ledger in the highest token, and returns it.
 [[nodiscard]] std::int64_t count_change(Database& database);
 
+/// Within a write transaction, of a ledger that has just this schema: saves what ensure_schema()
+/// and read_meta() would cost. nullopt for anything else.
+[[nodiscard]] std::optional<Meta> read_current_meta(Database& database);
 [[nodiscard]] Meta read_meta(Database& database);
 void write_meta(Database& database, const Meta& meta);
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int k_checkpoint_frames = 100;
 /// From here on it is worth a short wait for the guard, and a checkpoint before the result's commit
 /// where there was no time for one while the command ran.
-constexpr int k_long_wal_frames = 400;
+constexpr int k_long_wal_frames = 200;
 constexpr std::chrono::milliseconds k_guard_patience{50};
 constexpr int k_first_rest_ms = 10;
 constexpr int k_longest_rest_ms = 250;

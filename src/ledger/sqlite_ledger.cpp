@@ -69,6 +69,7 @@ void write_settlement(Writing& writing, const core::RunKey& run, const std::opti
   const bool final_status = settlement.to == RunStatus::done || settlement.to == RunStatus::skipped;
   const Value finished = final_status ? Value(writing.now()) : Value(std::nullopt);
   if (!row) {
+    writing.know(run);
     writing.db().run("INSERT INTO job_run (job_name, biz_date, status, updated_at, finished_at, "
                      "note) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                      run.job.text(), run.date.label(), to, writing.now(), finished, note);
@@ -128,6 +129,10 @@ core::Sighting SqliteLedger::look(const core::RunKey& run) {
     }
     found = again ? std::move(again) : Found{};
   }
+}
+
+bool SqliteLedger::may_know(const core::RunKey& run) {
+  return m_store->known().may_know(run);
 }
 
 core::ClaimOutcome SqliteLedger::claim(const core::HeldLock& lock,

@@ -19,6 +19,7 @@ class SqliteLedger final : public core::Ledger {
   explicit SqliteLedger(const Options& options) : m_store(std::make_shared<Store>(options)) {}
 
   [[nodiscard]] core::Sighting look(const core::RunKey& run) override;
+  [[nodiscard]] bool may_know(const core::RunKey& run) override;
   [[nodiscard]] core::ClaimOutcome claim(const core::HeldLock& lock,
                                          const core::ClaimRequest& request,
                                          const core::Decider& decide,

@@ -194,14 +194,16 @@ void Store::use_wal(Database& writer) {
   }
 }
 
-std::vector<Spool> Store::spools(Database& database) const {
+std::vector<Spool> Store::spools(Database& database, const Meta& meta) const {
   std::set<std::string> paths{spool_beside()};
   if (m_spool) {
     paths.insert(m_spool->path());
   }
-  Statement named = database.prepare("SELECT path FROM oncerun_spool");
-  while (named.step()) {
-    paths.insert(named.text(0));
+  if (meta.has_spools) {
+    Statement named = database.prepare("SELECT path FROM oncerun_spool");
+    while (named.step()) {
+      paths.insert(named.text(0));
+    }
   }
   std::vector<Spool> all;
   for (const std::string& path : paths) {
@@ -220,7 +222,16 @@ FileIdentity Store::log_identity() const {
 
 void Store::remember_change(std::int64_t change) noexcept {
   try {
-    os::LifeFile::open(life_path(), m_path).remember_token(change);
+    os::LifeFile life = os::LifeFile::open(life_path(), m_path);
+    remember_change(life, change);
+  } catch (const std::exception& error) {
+    m_notices.push_back(error.what());
+  }
+}
+
+void Store::remember_change(os::LifeFile& life, std::int64_t change) noexcept {
+  try {
+    life.remember_token(change);
   } catch (const std::exception& error) {
     // The change stands; only a restored copy would go unnoticed.
     m_notices.push_back(error.what());
@@ -252,9 +263,13 @@ Writing::Writing(Store& store, const os::Deadline& deadline, const core::StopReq
   m_database = database;
   m_transaction.emplace(*database);
   m_now = os::now_text();
-  ensure_schema(*database);
-  m_meta = read_meta(*database);
+  std::optional<Meta> meta = read_current_meta(*database);
+  const bool made = !meta && ensure_schema(*database);
+  m_meta = meta ? std::move(*meta) : read_meta(*database);
   m_life = os::LifeFile::open(store.life_path(), store.path());
+  if (made) {
+    store.known().begin();
+  }
   if (copies == Copies::refuse && m_meta.last_token < m_life->highest_token()) {
     throw core::Error(core::Outcome::config,
                       store.path() +
@@ -268,7 +283,7 @@ void Writing::commit() {
   ++m_meta.last_token;
   write_meta(*m_database, m_meta);
   m_transaction->commit();
-  m_store.remember_change(m_meta.last_token);
+  m_store.remember_change(*m_life, m_meta.last_token);
 }
 
 } // namespace oncerun::ledger

@@ -3,6 +3,7 @@
 #include "core/records.hpp"
 #include "core/stop.hpp"
 #include "ledger/guard.hpp"
+#include "ledger/known_runs.hpp"
 #include "ledger/schema.hpp"
 #include "ledger/spool.hpp"
 #include "ledger/sqlite_db.hpp"
@@ -49,6 +50,7 @@ class Store {
 
   [[nodiscard]] const std::string& path() const noexcept { return m_path; }
   [[nodiscard]] std::string life_path() const { return m_path + "-life"; }
+  [[nodiscard]] KnownRuns known() const { return KnownRuns(life_path()); }
   [[nodiscard]] Guard& guard() noexcept { return m_guard; }
   [[nodiscard]] const core::OwnerIdentity& self();
 
@@ -74,7 +76,7 @@ class Store {
   [[nodiscard]] std::string spool_beside() const { return m_path + "-spool"; }
   /// Every spool whose results this ledger gets: the one beside it, this invocation's, and those
   /// that any attempt ever named.
-  [[nodiscard]] std::vector<Spool> spools(Database& database) const;
+  [[nodiscard]] std::vector<Spool> spools(Database& database, const Meta& meta) const;
 
   /// Serials whose Claim exists in this process: between retries they are no obstacle to us.
   [[nodiscard]] std::set<std::int64_t>& own() noexcept { return m_own; }
@@ -84,6 +86,7 @@ class Store {
   [[nodiscard]] FileIdentity log_identity() const;
   /// After the commit of count_change(): a copy from before it is seen as one. Never throws.
   void remember_change(std::int64_t change) noexcept;
+  void remember_change(os::LifeFile& life, std::int64_t change) noexcept;
 
   /// Allocates room past the WAL's end, so that a command that fills the disk still gets its result
   /// recorded. Best effort.
@@ -143,6 +146,8 @@ class Writing {
   [[nodiscard]] const std::string& now() const noexcept { return m_now; } ///< one instant for all
   /// Counts the change, so that a copy from before it is seen as restored.
   void commit();
+  /// To be called for every row of job_run that is made.
+  void know(const core::RunKey& run) { m_store.known().add(run); }
 
  private:
   Store& m_store;

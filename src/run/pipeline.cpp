@@ -2,11 +2,9 @@
 
 #include "core/error.hpp"
 #include "os/host.hpp"
-#include "run/attempt.hpp"
 #include "run/evidence.hpp"
 #include "run/lock_holder.hpp"
 #include "run/replace.hpp"
-#include "run/retry.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -53,6 +51,9 @@ core::Situation Pipeline::situation(const core::Sighting& seen) const {
 
 Result Pipeline::execute() {
   try {
+    if (std::optional<Result> result = run_at_once()) {
+      return *result;
+    }
     if (std::optional<Result> result = peek()) {
       return *result;
     }
@@ -78,6 +79,17 @@ Explanation Pipeline::explain() {
     explanation.lock_holder = m_lock.holder();
   }
   return explanation;
+}
+
+/// A date that the ledger has most likely never seen: its claim is tried without a look before,
+/// unless the lock is held. Whatever then stands there is decided about in the claim, as ever.
+std::optional<Result> Pipeline::run_at_once() {
+  if (m_plan.state_path || m_ledger.may_know(m_plan.key)) {
+    return std::nullopt;
+  }
+  std::unique_ptr<core::HeldLock> lock =
+      m_lock.acquire(m_plan.key, std::chrono::milliseconds::zero(), m_signals);
+  return lock ? run_under(std::move(lock)).result : std::nullopt;
 }
 
 /// The skip: a date that is done, or that somebody runs and nobody waits for, takes no lock and
@@ -132,23 +144,23 @@ std::optional<Result> Pipeline::settle_other_date() {
 Result Pipeline::acquire_and_run() {
   m_publisher.check_writable();
   while (true) {
-    Round round;
-    if (std::unique_ptr<core::HeldLock> lock =
-            m_lock.acquire(m_plan.key, m_deadline.left(), m_signals)) {
-      round = claim_and_run(*lock);
-      if (round.result && round.result->ending && round.result->ending->tree_left) {
-        // What cannot be killed keeps the lock: the descriptor is closed at exit, never unlocked.
-        static_cast<void>(lock.release());
-      } else {
-        lock->release();
-      }
-    } else {
-      round = locked_out();
-    }
+    std::unique_ptr<core::HeldLock> lock = m_lock.acquire(m_plan.key, m_deadline.left(), m_signals);
+    const Round round = lock ? run_under(std::move(lock)) : locked_out();
     if (round.result) {
       return *round.result;
     }
   }
+}
+
+Pipeline::Round Pipeline::run_under(std::unique_ptr<core::HeldLock> lock) {
+  Round round = claim_and_run(*lock);
+  if (round.result && round.result->ending && round.result->ending->tree_left) {
+    // What cannot be killed keeps the lock: the descriptor is closed at exit, never unlocked.
+    static_cast<void>(lock.release());
+  } else {
+    lock->release();
+  }
+  return round;
 }
 
 /// The lock is held and --wait is over: says by whom. The holder may be between lock and claim, so
@@ -339,103 +351,6 @@ core::ClaimRequest Pipeline::request(const std::string& check_verdict) const {
                              .evidence = std::nullopt};
   take_evidence(m_plan, m_publisher.job_is_known(), request);
   return request;
-}
-
-Result Pipeline::run_attempts(core::HeldLock& lock, core::Claimed claimed) {
-  m_telling.claimed(claimed, m_ledger.describe());
-  std::unique_ptr<core::Claim> claim = std::move(claimed.claim);
-  Attempt attempt(m_plan, m_publisher, m_signals, m_log, lock.inherited_fd());
-  Result result = attempt.run(*claim);
-  for (int retry = 1; retry <= m_plan.retries; ++retry) {
-    const bool failed = result.status == core::name_of(core::RunStatus::failed);
-    if (!failed || result.outcome == core::Outcome::unrecorded ||
-        (!result.started && result.outcome == core::Outcome::signalled)) {
-      break;
-    }
-    // The old claim lives until the new one is made: its owner's byte keeps the run owned.
-    std::unique_ptr<core::Claim> next = claim_retry(lock, claim->run(), retry, result);
-    if (!next) {
-      break;
-    }
-    claim = std::move(next);
-    const Result before = result;
-    try {
-      result = attempt.run(*claim);
-    } catch (const core::Error& error) {
-      no_retry(error); // given back as never started
-      break;
-    } catch (const core::Interrupted& stop) {
-      result = stopped_by(stop.signal());
-    }
-    if (before.started && !result.started) {
-      result = retry_not_started(before, result);
-      break;
-    }
-  }
-  return result;
-}
-
-/// A retry that could not be made changes nothing about the attempt before it: its exit code stays
-/// the invocation's, and `started` stays true.
-void Pipeline::no_retry(const core::Error& error) {
-  m_log.say(Level::error, core::title(m_plan.key) + ": no retry: " + error.what(), error.hint());
-}
-
-std::unique_ptr<core::Claim> Pipeline::claim_retry(core::HeldLock& lock,
-                                                   const core::ClaimedRun& previous, int retry,
-                                                   Result& result) {
-  const std::chrono::milliseconds delay = retry_delay(m_plan.retry_delay, retry);
-  m_log.say(Level::note, core::title(m_plan.key) + ": retry " + std::to_string(retry) + " of " +
-                             std::to_string(m_plan.retries) + " in " +
-                             std::to_string(delay.count()) + " ms");
-  try {
-    sleep_unless_stopped(delay, m_signals);
-    std::string verdict;
-    const core::Sighting seen = m_ledger.look(m_plan.key);
-    if (m_plan.check && seen.row() == core::RowState::failed) {
-      const Answered answered = ask_about(m_plan, seen, m_signals);
-      verdict = answered.verdict;
-      result.check_verdict = verdict;
-      if (answered.decision == core::AfterCheck::mark_done) {
-        if (m_ledger.settle(m_plan.key, seen, found_done(verdict), m_signals)) {
-          m_publisher.after_result();
-          result.outcome = core::Outcome::done;
-          result.exit_code = 0;
-          result.status = core::name_of(core::RunStatus::done);
-        }
-        return nullptr;
-      }
-      if (answered.decision == core::AfterCheck::hold) {
-        m_log.say(Level::error, core::title(m_plan.key) +
-                                    ": no retry, the check gave no clear answer: " + verdict);
-        return nullptr;
-      }
-    }
-    core::ClaimOutcome outcome = m_ledger.claim(
-        lock, request(verdict),
-        [&previous](const core::Sighting& now) {
-          const bool ours = now.run && now.run->run_id == previous.run_id &&
-                            now.run->status == core::RunStatus::failed;
-          return core::Decision{ours ? core::Action::start : core::Action::hold,
-                                core::Reason::failed_before};
-        },
-        m_signals);
-    if (auto* claimed = std::get_if<core::Claimed>(&outcome)) {
-      return std::move(claimed->claim);
-    }
-    const bool other = std::holds_alternative<core::OtherDateLives>(outcome);
-    m_log.say(Level::error,
-              core::title(m_plan.key) + (other ? ": no retry, another date is running"
-                                               : ": no retry, somebody settled it meanwhile"));
-  } catch (const core::Error& error) {
-    no_retry(error);
-  } catch (const core::Interrupted& stop) {
-    result.outcome = core::Outcome::signalled;
-    result.exit_code = 128 + stop.signal();
-    m_log.say(Level::error, core::title(m_plan.key) + ": stopped by " +
-                                core::signal_name(stop.signal()) + " before the next attempt");
-  }
-  return nullptr;
 }
 
 } // namespace oncerun::run

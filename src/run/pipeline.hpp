@@ -45,9 +45,11 @@ class Pipeline {
   };
 
   [[nodiscard]] core::Situation situation(const core::Sighting& seen) const;
+  [[nodiscard]] std::optional<Result> run_at_once();
   [[nodiscard]] std::optional<Result> peek();
   [[nodiscard]] std::optional<Result> settle_other_date();
   [[nodiscard]] Result acquire_and_run();
+  [[nodiscard]] Round run_under(std::unique_ptr<core::HeldLock> lock);
   [[nodiscard]] Round locked_out();
   [[nodiscard]] Round claim_and_run(core::HeldLock& lock);
   [[nodiscard]] Round claim_with(core::HeldLock& lock, const core::Decider& decider,
