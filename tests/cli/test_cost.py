@@ -2,6 +2,7 @@
 
 import os
 import re
+import sqlite3
 import subprocess
 import tempfile
 
@@ -102,11 +103,36 @@ class Cost(Case):
         print(f"longest WAL: {frames} frames")
         self.assertLess(frames, 300)
 
-    def test_memory_while_the_command_runs(self):
+    def skip_under_sanitizers(self):
         with open(BINARY, "rb") as file:
             text = file.read()
         if b"__asan_init" in text or b"__tsan_init" in text:
-            self.skip("a sanitizer's memory is not the program's")
+            self.skip("a sanitizer's program is not the one that is shipped")
+
+    def test_only_the_c_library_is_loaded_at_the_start(self):
+        self.skip_under_sanitizers()
+        self.need("readelf")
+        dynamic = subprocess.run(["readelf", "-d", BINARY], capture_output=True, text=True,
+                                 check=True).stdout
+        needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+        self.assertLessEqual(set(needed), {"libc.so.6", "ld-linux-x86-64.so.2"})
+
+    def test_a_trigger_in_the_ledger_may_do_mathematics(self):
+        self.assertExit(self.oncerun(date="2024-10-01"), DONE)
+        self.execute("CREATE TABLE roots (root REAL)")
+        try:
+            self.execute("CREATE TRIGGER r AFTER INSERT ON job_run BEGIN "
+                         "INSERT INTO roots VALUES (sqrt(2.25) + pow(2, 3)); END")
+        except sqlite3.OperationalError as error:
+            self.skip(f"no mathematical functions in SQLite: {error}")
+        self.assertExit(self.oncerun(date="2024-10-02"), DONE)
+        self.assertEqual(self.query("SELECT root FROM roots"), [{"root": 9.5}])
+
+    def test_memory_while_the_command_runs(self):
+        self.skip_under_sanitizers()
+        # Pages of a program that was just linked are dirty until they are on the disk.
+        with open(BINARY, "rb") as file:
+            os.fsync(file)
         self.assertExit(self.oncerun(date="2024-10-20"), DONE)
         gate = self.gate()
         owner = self.start("--check", "exit 10", "--timeout", "1h", command=gate.shell)
