@@ -23,9 +23,6 @@ oncerun_find_archive(oncerun_sqlite sqlite3)
 # SQLite's archive names functions of libm that nothing here calls. Loaded with the program it would
 # cost every start a tenth of a millisecond: src/ledger/lazy_math.cpp loads it when it is used.
 if(oncerun_sqlite_ARCHIVE AND NOT ONCERUN_STATIC AND NOT CMAKE_BUILD_TYPE MATCHES "Sanitize")
-  add_library(oncerun_lazy_math STATIC ${PROJECT_SOURCE_DIR}/src/ledger/lazy_math.cpp)
-  # Not to be taken for the functions that it defines.
-  target_compile_options(oncerun_lazy_math PRIVATE -O2 -fno-builtin)
   target_link_libraries(oncerun_sqlite INTERFACE oncerun_lazy_math ${CMAKE_DL_LIBS})
 endif()
 target_link_libraries(oncerun_sqlite INTERFACE -Wl,--as-needed m)
