@@ -37,7 +37,7 @@ Result Attempt::run(core::Claim& claim) {
   result.run = claim.run();
   result.claimed_at = os::now_text();
   try {
-    m_publisher.before_start(claim.run());
+    m_publisher.before_start();
   } catch (const core::Interrupted& stop) {
     give_back(claim, stopped_by(stop.signal()).reason);
     throw;

@@ -38,11 +38,11 @@ void Publisher::write(const core::StopRequest& stop) {
       stop);
 }
 
-void Publisher::before_start(const core::ClaimedRun& run) {
+void Publisher::before_start() {
   if (m_projection) {
-    if (run.previous == core::previous_name(core::RowState::unknown)) {
-      m_projection->remove_leftovers(); // of whoever was killed
-    }
+    // Always: who was killed as it wrote a result leaves a run that is done, so nothing tells of
+    // it.
+    m_projection->remove_leftovers();
     write(m_stop);
     m_projection->reserve();
   }
@@ -107,6 +107,7 @@ void Publisher::repair(const core::Sighting& seen) noexcept {
     stale = true; // writing it says what is wrong
   }
   if (stale) {
+    m_projection->remove_leftovers();
     after_result();
   }
 }

@@ -29,7 +29,7 @@ class Publisher {
   void check_writable();
   /// Writes the ledger's `pending` durably and takes room for the result, so that a disk that is
   /// full by then still takes it. Throws core::Error, core::Interrupted: then nothing may start.
-  void before_start(const core::ClaimedRun& run);
+  void before_start();
   /// Brings a state file up to date that a killed process, or a resolve, left behind what the
   /// ledger says of this date. Only looks if the file is as it should be, or the run is still in
   /// doubt.

@@ -49,7 +49,7 @@ class Projection {
   /// then its new name is returned, to be said. Throws Error (unwritable, config).
   [[nodiscard]] std::optional<std::string> write(const core::StateDocument& projected);
 
-  /// Clears away what killed writers left beside the file: after a crash was seen.
+  /// Clears away what killed writers left beside the file.
   void remove_leftovers() const noexcept { os::remove_stale_temporaries(m_path); }
 
  private:

@@ -85,6 +85,7 @@ std::optional<core::StateDocument> StateLedger::read(const std::string& job,
 }
 
 void StateLedger::write(const core::StateDocument& document) const {
+  os::remove_stale_temporaries(m_place->path);
   os::AtomicFile(m_place->path, room_for(document)).commit(core::print_state(document));
 }
 
@@ -204,9 +205,7 @@ core::ClaimOutcome StateLedger::claim_locked(const core::ClaimRequest& request,
   if (std::optional<core::OtherDateLives> other = refuse_other_mark(document, request.key)) {
     return std::move(*other);
   }
-  if (sighting.owner == core::OwnerLife::dead) {
-    os::remove_stale_temporaries(m_place->path);
-  }
+  os::remove_stale_temporaries(m_place->path);
   return core::Claimed{write_claim(document, request, sighting, new_generation, std::move(lock)),
                        std::nullopt};
 }

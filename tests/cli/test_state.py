@@ -313,6 +313,17 @@ class Writing(Case):
                     self.assertTrue(os.path.islink(self.st))
                     self.assertEqual(self.state(real)["lastPublishedDate"], DATE)
 
+    def test_what_a_killed_writer_left_is_gone_after_the_next_start(self):
+        """Whatever the row says: who was killed as it wrote a result left a run that is done."""
+        for ledger in (self.led, "none"):
+            with self.subTest(ledger=ledger):
+                self.assertExit(self.oncerun(ledger=ledger, date=EARLIER), DONE)
+                left = self.path("s/.st.json.oncerun-abc123")
+                self.write(left, "{}")
+                self.assertExit(self.oncerun(ledger=ledger, date=DATE), DONE)
+                self.assertFalse(os.path.exists(left))
+                os.unlink(self.st)
+
     def test_a_reader_never_sees_half_a_file(self):
         gate = self.gate()
         owner = self.start("--retries", "0", command=gate.shell)
