@@ -188,8 +188,10 @@ void Claiming::write_run(const core::ClaimedRun& claimed, const std::optional<Ro
   }
   if (statement.run() != 1) {
     // Within one transaction nobody else can have been faster; a trigger of somebody's could.
-    throw core::Error(core::Outcome::internal, "the claim of " + m_job + " " + m_date +
-                                                   " changed no row in " + m_store->path());
+    throw core::Error(core::Outcome::config,
+                      "the claim of " + m_job + " " + m_date + " changed no row in " +
+                          m_store->path(),
+                      "see whether a trigger on job_run undoes it");
   }
 }
 
@@ -215,7 +217,8 @@ std::optional<core::Unsettled> Claiming::unsettled(const Found& found_before) {
   statement.bind(m_job, m_date);
   core::Unsettled found;
   while (statement.step()) {
-    if (statement.text(1) == "pending" && m_writing.life().owner_byte_held(statement.integer(2))) {
+    if (statement.text(1) == "pending" &&
+        m_writing.life().owner_byte_held(read_counter(statement, 2))) {
       continue;
     }
     ++found.count;

@@ -37,6 +37,11 @@ core::Error damaged_error(const std::string& path, const std::string& text) {
           "restore it from a backup, then see `oncerun ledger accept`"};
 }
 
+core::Error statement_error(const std::string& path, const std::string& text, bool misused) {
+  return misused ? core::Error(Outcome::internal, path + ": " + text)
+                 : damaged_error(path, "its tables do not fit: " + text);
+}
+
 core::Error access_error(Outcome outcome, bool reading, const std::string& path, int error,
                          const std::string& text) {
   const std::string owner = os::ownership(path);

@@ -62,8 +62,8 @@ std::optional<LateAttempt> late_attempt(Database& database, const SpooledResult&
   if (!statement.bind(spooled.serial, spooled.run_id).step()) {
     return std::nullopt;
   }
-  return LateAttempt{{core::JobName::parse(statement.text(0)), core::BizDate(statement.text(1))},
-                     static_cast<int>(statement.integer(2)),
+  return LateAttempt{{read_job_name(statement, 0), core::BizDate(statement.text(1))},
+                     read_count(statement, 2),
                      statement.integer(3) != 0};
 }
 

@@ -1,6 +1,9 @@
 #include "ledger/rows.hpp"
 
+#include "ledger/database_error.hpp"
+
 #include <array>
+#include <limits>
 
 namespace oncerun::ledger {
 
@@ -27,19 +30,33 @@ core::RunStatus status_of(std::string_view text) {
   return RunStatus::unknown; // the column's CHECK allows no other
 }
 
+core::JobName read_job_name(const Statement& statement, int column) try {
+  return core::JobName::parse(statement.text(column));
+} catch (const core::UsageError& error) {
+  throw damaged_error(statement.path(), std::string("in one of its rows ") + error.what());
+}
+
+int read_count(const Statement& statement, int column) {
+  const std::int64_t count = statement.integer(column);
+  if (count < 0 || count >= std::numeric_limits<int>::max()) {
+    throw damaged_error(statement.path(), "one of its rows counts " + std::to_string(count));
+  }
+  return static_cast<int>(count);
+}
+
 Row read_row(const Statement& statement, int first) {
   const auto text = [&](int column) { return statement.text(first + column); };
   const auto integer = [&](int column) { return statement.integer(first + column); };
   const std::string status = text(2);
-  core::RunRecord run{.key = {core::JobName::parse(text(0)), core::BizDate(text(1))},
+  core::RunRecord run{.key = {read_job_name(statement, first), core::BizDate(text(1))},
                       .status = status_of(status),
                       .never_started = integer(3) != 0,
                       .late_success = integer(4) != 0,
-                      .generation = static_cast<int>(integer(5)),
-                      .attempts = static_cast<int>(integer(6)),
-                      .serial = integer(7),
+                      .generation = read_count(statement, first + 5),
+                      .attempts = read_count(statement, first + 6),
+                      .serial = read_counter(statement, first + 7),
                       .run_id = text(8),
-                      .token = {integer(9)},
+                      .token = {read_counter(statement, first + 9)},
                       .host = text(10),
                       .pid = static_cast<pid_t>(integer(11)),
                       .started_at = text(12),
@@ -60,10 +77,10 @@ Row read_row(const Statement& statement, int first) {
 }
 
 core::JobRecord read_job(const Statement& statement, int first) {
-  core::JobRecord job{.job = core::JobName::parse(statement.text(first)),
+  core::JobRecord job{.job = read_job_name(statement, first),
                       .period = statement.text(first + 1),
                       .zone = statement.text(first + 2),
-                      .last_token = {statement.integer(first + 3)},
+                      .last_token = {read_counter(statement, first + 3)},
                       .floor = std::nullopt,
                       .created_at = statement.text(first + 5)};
   if (!statement.is_null(first + 4)) {

@@ -34,6 +34,10 @@ constexpr int k_run_column_count = 23;
 constexpr std::string_view k_run_join = " LEFT JOIN job_attempt a ON a.serial = r.serial ";
 extern const std::string k_job_columns;
 constexpr int k_job_column_count = 6;
+/// What stands there, or Error (config): somebody changed the ledger by hand.
+[[nodiscard]] core::JobName read_job_name(const Statement& statement, int column);
+/// A count of attempts or generations; one more of it is a number, too.
+[[nodiscard]] int read_count(const Statement& statement, int column);
 [[nodiscard]] Row read_row(const Statement& statement, int first);
 [[nodiscard]] core::JobRecord read_job(const Statement& statement, int first);
 

@@ -1,7 +1,11 @@
 #include "ledger/schema.hpp"
 
+#include "ledger/database_error.hpp"
 #include "os/clock.hpp"
 #include "os/host.hpp"
+
+#include <algorithm>
+#include <limits>
 
 namespace oncerun::ledger {
 
@@ -171,6 +175,9 @@ void create(Database& database) {
                k_schema_version, os::random_uuid(), os::now_text());
 }
 
+/// Far from where a byte's place in the liveness file, or one more of it, would overflow.
+constexpr std::int64_t k_highest_counter = std::int64_t{1} << 60;
+
 constexpr const char* k_select_meta = R"sql(
 SELECT schema_version, ledger_id, life_id, last_serial, last_token,
   EXISTS (SELECT 1 FROM oncerun_spool)
@@ -179,8 +186,8 @@ FROM oncerun_meta WHERE id = 1)sql";
 Meta meta_of(const Statement& statement) {
   return {.ledger_id = statement.text(1),
           .life_id = statement.text(2),
-          .last_serial = statement.integer(3),
-          .last_token = statement.integer(4),
+          .last_serial = read_counter(statement, 3),
+          .last_token = read_counter(statement, 4),
           .has_spools = statement.integer(5) != 0};
 }
 
@@ -191,6 +198,14 @@ Meta meta_of(const Statement& statement) {
 
 } // namespace
 
+std::int64_t read_counter(const Statement& statement, int column) {
+  const std::int64_t value = statement.integer(column);
+  if (value < 0 || value > k_highest_counter) {
+    throw damaged_error(statement.path(), "one of its counters is " + std::to_string(value));
+  }
+  return value;
+}
+
 std::span<const Migration> migrations() noexcept {
   return {}; // version 1 is the first
 }
@@ -198,7 +213,8 @@ std::span<const Migration> migrations() noexcept {
 std::optional<int> schema_version(Database& database) {
   auto statement = database.try_prepare("SELECT schema_version FROM oncerun_meta WHERE id = 1");
   if (statement && statement->step() && statement->integer(0) > 0) {
-    return static_cast<int>(statement->integer(0));
+    constexpr std::int64_t k_most = std::numeric_limits<int>::max();
+    return static_cast<int>(std::min(statement->integer(0), k_most));
   }
   Statement exists = database.prepare("SELECT name FROM sqlite_schema WHERE name = 'oncerun_meta'");
   if (exists.step()) {
@@ -256,7 +272,7 @@ std::int64_t count_change(Database& database) {
   if (!statement.step()) {
     refuse_empty_meta(database);
   }
-  const std::int64_t counted = statement.integer(0);
+  const std::int64_t counted = read_counter(statement, 0);
   (void)statement.step(); // to its end: only then is the change made for good
   return counted;
 }

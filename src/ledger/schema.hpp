@@ -55,6 +55,9 @@ bool ensure_schema(Database& database, int version = k_schema_version,
 /// Within a write transaction, of a ledger that has just this schema: saves what ensure_schema()
 /// and read_meta() would cost. nullopt for anything else.
 [[nodiscard]] std::optional<Meta> read_current_meta(Database& database);
+/// A serial or a token, which only ever grow by ones and by milliseconds: Error (config) for one
+/// that is negative or so large that somebody must have written it by hand.
+[[nodiscard]] std::int64_t read_counter(const Statement& statement, int column);
 [[nodiscard]] Meta read_meta(Database& database);
 void write_meta(Database& database, const Meta& meta);
 

@@ -218,8 +218,8 @@ void Connection::fail(int code) const {
   case SQLITE_PERM:
     fail_to_access(primary, text);
   default:
-    throw core::Error(core::Outcome::internal,
-                      path + ": " + (db != nullptr ? sqlite3_errmsg(db) : text.c_str()));
+    throw statement_error(path, db != nullptr ? sqlite3_errmsg(db) : text.c_str(),
+                          primary == SQLITE_MISUSE || primary == SQLITE_RANGE);
   }
 }
 
@@ -299,10 +299,11 @@ std::string Statement::text(int column) const {
 }
 
 std::optional<int> Statement::optional_int(int column) const noexcept {
-  if (is_null(column)) {
-    return std::nullopt;
-  }
-  return sqlite3_column_int(m_statement, column);
+  return is_null(column) ? std::nullopt : std::optional(sqlite3_column_int(m_statement, column));
+}
+
+const std::string& Statement::path() const noexcept {
+  return m_connection->path;
 }
 
 // ---- the connection -----------------------------------------------------------------------------

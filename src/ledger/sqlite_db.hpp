@@ -71,6 +71,7 @@ class Statement {
   [[nodiscard]] std::int64_t integer(int column) const noexcept; ///< 0 for NULL
   [[nodiscard]] std::string text(int column) const;              ///< "" for NULL
   [[nodiscard]] std::optional<int> optional_int(int column) const noexcept;
+  [[nodiscard]] const std::string& path() const noexcept; ///< of the database, for messages
 
  private:
   friend class Database;

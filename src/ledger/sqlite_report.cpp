@@ -39,26 +39,26 @@ void bind(Statement& statement, const core::Selection& selection) {
 }
 
 core::AttemptRecord read_attempt(const Statement& row) {
-  core::AttemptRecord attempt{
-      .key = {core::JobName::parse(row.text(2)), core::BizDate(row.text(3))},
-      .serial = row.integer(0),
-      .number = static_cast<int>(row.integer(5)),
-      .generation = static_cast<int>(row.integer(4)),
-      .run_id = row.text(1),
-      .token = {row.integer(6)},
-      .guarantee = row.text(7),
-      .previous = row.text(8),
-      .owner = {row.text(10), row.text(11), row.text(12), row.text(13),
-                static_cast<std::uint64_t>(row.integer(14)), static_cast<pid_t>(row.integer(15))},
-      .claimed_at = row.text(16),
-      .ended_at = row.text(17),
-      .result = row.text(18),
-      .never_started = row.integer(19) != 0,
-      .exit_code = row.optional_int(20),
-      .signal = row.optional_int(21),
-      .note = row.text(25),
-      .usage = std::nullopt,
-      .check_verdict = row.text(9)};
+  core::AttemptRecord attempt{.key = {read_job_name(row, 2), core::BizDate(row.text(3))},
+                              .serial = row.integer(0),
+                              .number = read_count(row, 5),
+                              .generation = read_count(row, 4),
+                              .run_id = row.text(1),
+                              .token = {row.integer(6)},
+                              .guarantee = row.text(7),
+                              .previous = row.text(8),
+                              .owner = {row.text(10), row.text(11), row.text(12), row.text(13),
+                                        static_cast<std::uint64_t>(row.integer(14)),
+                                        static_cast<pid_t>(row.integer(15))},
+                              .claimed_at = row.text(16),
+                              .ended_at = row.text(17),
+                              .result = row.text(18),
+                              .never_started = row.integer(19) != 0,
+                              .exit_code = row.optional_int(20),
+                              .signal = row.optional_int(21),
+                              .note = row.text(25),
+                              .usage = std::nullopt,
+                              .check_verdict = row.text(9)};
   if (!row.is_null(22)) {
     attempt.usage = core::Usage{std::chrono::microseconds(row.integer(22)),
                                 std::chrono::microseconds(row.integer(23)), row.integer(24)};
@@ -70,8 +70,8 @@ core::AttemptRecord read_attempt(const Statement& row) {
 core::EventRecord read_event(const Statement& row) {
   const std::string job = row.text(1);
   return {.key = job.empty() ? std::nullopt
-                             : std::optional(core::RunKey{core::JobName::parse(job),
-                                                          core::BizDate(row.text(2))}),
+                             : std::optional(
+                                   core::RunKey{read_job_name(row, 1), core::BizDate(row.text(2))}),
           .at = row.text(0),
           .kind = row.text(4),
           .from_status = row.text(5),
@@ -174,7 +174,7 @@ std::vector<core::Sighting> SqliteLedger::overview(const std::optional<core::Job
     Statement statement = reading.db()->prepare(s_sql);
     statement.bind(job ? Value(job->text()) : Value(std::nullopt));
     while (statement.step()) {
-      keys.push_back({core::JobName::parse(statement.text(0)), core::BizDate(statement.text(1))});
+      keys.push_back({read_job_name(statement, 0), core::BizDate(statement.text(1))});
     }
   }
   std::vector<core::Sighting> sightings;
