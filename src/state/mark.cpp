@@ -263,6 +263,11 @@ Document with_settlement(Document document, const core::RunKey& key,
                           settled_up_to(document)->label(),
                       "nothing older is ever started, unless it is made ready");
   }
+  if (settlement.to == core::RunStatus::skipped && document.last_published == key.date) {
+    throw core::Error(core::Outcome::config,
+                      "a state file alone cannot take back that " + key.date.label() + " is done",
+                      "no start runs it either way; settle an open run of it with --done");
+  }
   if (document.job.empty()) {
     document.job = key.job.text();
   }

@@ -269,6 +269,17 @@ TEST_CASE("another date's mark is never overwritten by a verdict") {
   CHECK(says_all(settled(doubt, 28, RunStatus::skipped)) == "held done unknown held skipped");
 }
 
+TEST_CASE("what is done is not said to be skipped: one file cannot say both of a date") {
+  Document done;
+  done.last_published = day(26);
+  done.status = Status::done;
+  CHECK_THROWS_AS(settled(done, 26, RunStatus::skipped), core::Error);
+  // Also while a further generation of it is open.
+  const Document again = claimed(done, 26, "b", true);
+  CHECK_THROWS_AS(settled(again, 26, RunStatus::skipped), core::Error);
+  CHECK(says_all(settled(again, 26, RunStatus::done)) == "held held done none none");
+}
+
 TEST_CASE("skipping an older mark leaves it not knowable") {
   const Document older = three_fields(27, Status::failed, 25);
   const Document document = settled(older, 25, RunStatus::skipped);
