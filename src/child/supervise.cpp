@@ -90,7 +90,8 @@ class Relay {
 };
 
 core::Ending watch_over(pid_t command, Tree& tree, const Limits& limits, os::Signals& signals,
-                        const std::function<void()>& when_running) noexcept {
+                        const std::function<void()>& when_running,
+                        const std::function<void()>& when_waiting) noexcept {
   tree.set_command(command);
   WatchRules rules;
   rules.timeout = limits.timeout;
@@ -99,6 +100,7 @@ core::Ending watch_over(pid_t command, Tree& tree, const Limits& limits, os::Sig
   rules.is_cut_short = [&limits](const core::Ending& ending) {
     return core::is_cut_short(ending, limits.unknown_exit);
   };
+  rules.when_waiting = when_waiting;
   Watch watch(command, signals, tree, std::move(rules));
   if (when_running) {
     when_running();
@@ -109,7 +111,8 @@ core::Ending watch_over(pid_t command, Tree& tree, const Limits& limits, os::Sig
 } // namespace
 
 core::Ending supervise(const Command& command, const Limits& limits, os::Signals& signals,
-                       const std::function<void()>& when_running) {
+                       const std::function<void()>& when_running,
+                       const std::function<void()>& when_waiting) {
   core::Ending not_started;
   not_started.stop_signal = take_stop_request(signals);
   if (not_started.stop_signal != 0) {
@@ -124,7 +127,7 @@ core::Ending supervise(const Command& command, const Limits& limits, os::Signals
   }
   // From here on something runs: an exception would have it recorded as never started. What cannot
   // happen ends the process instead, and the next start finds the command orphaned.
-  return watch_over(launched.pid, tree, limits, signals, when_running);
+  return watch_over(launched.pid, tree, limits, signals, when_running, when_waiting);
 }
 
 } // namespace oncerun::child

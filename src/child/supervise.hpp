@@ -38,14 +38,16 @@ struct Limits {
 /// What was in the queue before the start is not passed on, since the command cannot have set up
 /// its handlers yet; a stop request among it (taken off the queue) starts nothing.
 ///
-/// `when_running` is called once after execve succeeded and must not throw. Never throws for what
+/// `when_running` is called once after execve succeeded, `when_waiting` once when the command still
+/// runs a moment later; neither must throw. Never throws for what
 /// the command does; throws Error (unavailable) only when the machine refuses what supervising
 /// needs before anything was started. Of a tree that KILL does not end within 5 s (an
 /// uninterruptible wait, a foreign uid) Ending::tree_left tells; the command itself may then be
 /// part of it, with neither exit code nor signal.
 [[nodiscard]] core::Ending supervise(const Command& command, const Limits& limits,
                                      os::Signals& signals,
-                                     const std::function<void()>& when_running);
+                                     const std::function<void()>& when_running,
+                                     const std::function<void()>& when_waiting = {});
 
 struct CheckResult {
   core::CheckAnswer answer = core::CheckAnswer::unclear;

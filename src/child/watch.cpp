@@ -14,6 +14,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// Most commands that end at once end sooner.
+constexpr milliseconds k_moment{50};
+
 std::chrono::microseconds duration_of(const timeval& time) {
   return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
 }
@@ -22,14 +25,15 @@ std::chrono::microseconds duration_of(const timeval& time) {
 
 Watch::Watch(pid_t pid, os::Signals& signals, Tree& tree, WatchRules rules)
     : m_pid(pid), m_signals(signals), m_tree(tree), m_rules(std::move(rules)),
-      m_timeout(m_rules.timeout ? os::Deadline::after(*m_rules.timeout) : os::Deadline::never()) {
+      m_timeout(m_rules.timeout ? os::Deadline::after(*m_rules.timeout) : os::Deadline::never()),
+      m_moment(os::Deadline::after(k_moment)) {
   m_ending.started = true;
 }
 
 core::Ending Watch::run() {
   while (!m_ended && !m_kill.passed()) {
     // A stop that is under way has its reason already: the timeout is of no interest any more.
-    step(m_clock_runs ? m_kill : m_timeout);
+    wait_a_moment(m_clock_runs ? m_kill : m_timeout);
     if (!m_ended && !m_clock_runs && m_timeout.passed()) {
       time_out();
     }
@@ -45,6 +49,18 @@ core::Ending Watch::run() {
     end_rest();
   }
   return m_ending;
+}
+
+/// step(), and between the first two of them what can be done while the process runs.
+void Watch::wait_a_moment(const os::Deadline& timer) {
+  if (!m_rules.when_waiting) {
+    step(timer);
+    return;
+  }
+  step(m_moment.left() < timer.left() ? m_moment : timer);
+  if (!m_ended && m_moment.passed()) {
+    std::exchange(m_rules.when_waiting, nullptr)();
+  }
 }
 
 void Watch::pass_on(int signal) const noexcept {

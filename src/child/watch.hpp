@@ -24,6 +24,8 @@ struct WatchRules {
   std::chrono::milliseconds kill_limit{5'000};
   /// Whether a timeout sends TERM to the whole tree at once instead of to the started process.
   bool timeout_asks_tree = false;
+  /// Called once, when the process still runs after a moment (50 ms): there is time to tidy up.
+  std::function<void()> when_waiting;
   /// Called for each signal but CHLD.
   std::function<void(Watch&, const signalfd_siginfo&)> on_signal;
   /// Whether this ending is one after which the rest of the tree must go.
@@ -50,6 +52,7 @@ class Watch {
 
  private:
   void step(const os::Deadline& until);
+  void wait_a_moment(const os::Deadline& timer);
   void drain();
   void reap();
   void note_end(int status, const rusage& usage) noexcept;
@@ -65,6 +68,7 @@ class Watch {
   WatchRules m_rules;
   core::Ending m_ending;
   os::Deadline m_timeout;
+  os::Deadline m_moment; ///< until when_waiting
   os::Deadline m_kill = os::Deadline::never();
   bool m_clock_runs = false;
   bool m_tree_asked = false; ///< to end, and the clock runs for it

@@ -48,7 +48,7 @@ std::unique_ptr<core::Lock> lock_beside(const Stores& stores, const std::string&
   case LockSpec::Kind::job_flock:
     break;
   }
-  return lock::job_flock(ledger_path + "-locks", ledger_path, job, os::this_process());
+  return lock::job_flock(ledger_path + "-locks", ledger_path, job);
 }
 
 Composition compose_state(const Stores& stores, const run::Plan& plan) {

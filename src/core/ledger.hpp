@@ -62,8 +62,11 @@ class Claim {
   [[nodiscard]] virtual const ClaimedRun& run() const noexcept = 0;
   /// The descriptor that holds the tree's byte, to be inherited by the command alone; -1 if none.
   [[nodiscard]] virtual int inherited_fd() const noexcept = 0;
-  /// To be called once the command runs: keeps the store short while there is time. Never throws.
-  virtual void while_running() noexcept = 0;
+  /// To be called once the command runs: makes room for its result. Never throws.
+  virtual void while_running() noexcept {}
+  /// To be called when it still runs a moment later: keeps the store short and gives memory back
+  /// while there is time. Never throws.
+  virtual void while_waiting() noexcept {}
   /// Unlocks the tree's byte: what the command left behind is no longer part of the run.
   virtual void release_tree() noexcept = 0;
   /// Commits the result. Tries until `timeout`; throws Error (unavailable, unwritable) when the

@@ -40,6 +40,7 @@ void SqliteClaim::while_running() noexcept {
   static const core::NoStopRequest s_no_stop;
   try {
     Database& database = m_store->claimed_writer(os::Deadline::after({}), s_no_stop);
+    m_store->reserve_room();
     const int frames = database.wal_frames();
     if (frames >= k_checkpoint_frames) {
       const auto patience =
@@ -47,13 +48,29 @@ void SqliteClaim::while_running() noexcept {
       const auto guard = m_store->guard().lock(os::Deadline::after(patience), s_no_stop);
       (void)database.checkpoint();
     }
-    m_store->reserve_room();
-    database.release_memory();
-    // The heap's free pages too: this process may now wait for hours.
-    ::malloc_trim(0);
   } catch (const std::exception&) {
     // Somebody else is at it, or there will be another time: the claim stands as it is.
   }
+}
+
+void SqliteClaim::while_waiting() noexcept {
+  static const core::NoStopRequest s_no_stop;
+  try {
+    Database& database = m_store->claimed_writer(os::Deadline::after({}), s_no_stop);
+    database.release_memory();
+    // Every frame that is left costs each later start, most of all one that skips: it reads the
+    // whole log. There is time now, so that few frames are as good a reason as many.
+    {
+      const auto guard = m_store->guard().lock(os::Deadline::after({}), s_no_stop);
+      (void)database.checkpoint();
+    }
+    m_store->reserve_room();
+    database.release_memory();
+  } catch (const std::exception&) {
+    // As above: somebody else writes just now.
+  }
+  // The heap's free pages too: this process may now wait for hours.
+  ::malloc_trim(0);
 }
 
 core::Recorded SqliteClaim::finish(const core::AttemptResult& result,

@@ -19,6 +19,7 @@ class SqliteClaim final : public core::Claim {
   [[nodiscard]] const core::ClaimedRun& run() const noexcept override { return m_run; }
   [[nodiscard]] int inherited_fd() const noexcept override { return m_life.tree_fd(); }
   void while_running() noexcept override;
+  void while_waiting() noexcept override;
   void release_tree() noexcept override { m_life.release_tree(); }
   [[nodiscard]] core::Recorded finish(const core::AttemptResult& result,
                                       std::chrono::milliseconds timeout,

@@ -6,6 +6,7 @@
 #include "os/clock.hpp"
 #include "os/file.hpp"
 #include "os/file_lock.hpp"
+#include "os/host.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -64,9 +65,9 @@ class HeldJobFlock final : public os::HeldFlock {
 
 class JobFlock final : public core::Lock {
  public:
-  JobFlock(std::string folder, std::string owner_of, core::JobName job, core::OwnerIdentity self)
+  JobFlock(std::string folder, std::string owner_of, core::JobName job)
       : m_folder(std::move(folder)), m_owner_of(std::move(owner_of)), m_job(std::move(job)),
-        m_self(std::move(self)), m_path(m_folder + "/" + core::name_uuid(m_job.text()) + ".lock") {}
+        m_path(m_folder + "/" + core::name_uuid(m_job.text()) + ".lock") {}
 
   [[nodiscard]] std::unique_ptr<core::HeldLock> acquire(const core::RunKey& run,
                                                         std::chrono::milliseconds wait,
@@ -76,14 +77,15 @@ class JobFlock final : public core::Lock {
     if (!fd) {
       return nullptr;
     }
+    const core::OwnerIdentity self = os::this_process();
     const core::LockNote note{.job = run.job.text(),
                               .date = run.date.label(),
-                              .host = m_self.host,
+                              .host = self.host,
                               .since = os::now_text(),
-                              .machine_id = m_self.machine_id,
-                              .boot_id = m_self.boot_id,
-                              .pid_namespace = m_self.pid_namespace,
-                              .pid = m_self.pid};
+                              .machine_id = self.machine_id,
+                              .boot_id = self.boot_id,
+                              .pid_namespace = self.pid_namespace,
+                              .pid = self.pid};
     return std::make_unique<HeldJobFlock>(std::move(fd), m_path, note);
   }
 
@@ -142,7 +144,6 @@ class JobFlock final : public core::Lock {
   std::string m_folder;
   std::string m_owner_of;
   core::JobName m_job;
-  core::OwnerIdentity m_self;
   std::string m_path;
 };
 
@@ -243,10 +244,8 @@ class NoLock final : public core::Lock {
 
 } // namespace
 
-std::unique_ptr<core::Lock> job_flock(std::string folder, std::string owner_of, core::JobName job,
-                                      core::OwnerIdentity self) {
-  return std::make_unique<JobFlock>(std::move(folder), std::move(owner_of), std::move(job),
-                                    std::move(self));
+std::unique_ptr<core::Lock> job_flock(std::string folder, std::string owner_of, core::JobName job) {
+  return std::make_unique<JobFlock>(std::move(folder), std::move(owner_of), std::move(job));
 }
 
 std::unique_ptr<core::Lock> path_flock(std::string path) {

@@ -19,7 +19,7 @@ namespace oncerun::lock {
 /// folder or file, they get the owner of the file at `owner_of` (the ledger), if it exists.
 /// acquire() throws Error: unwritable, naming file and owner; config for a planted symbolic link.
 [[nodiscard]] std::unique_ptr<core::Lock> job_flock(std::string folder, std::string owner_of,
-                                                    core::JobName job, core::OwnerIdentity self);
+                                                    core::JobName job);
 
 /// `--lock flock:PATH`: interoperable with flock(1), on an existing file or folder, also one that
 /// may only be read, else on a file made with mode 0600. Never written to, so it has no note.

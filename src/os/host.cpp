@@ -52,14 +52,19 @@ std::string host_name() {
 } // namespace
 
 core::OwnerIdentity this_process() {
-  core::OwnerIdentity identity;
-  identity.host = host_name();
-  identity.machine_id = machine_id();
-  identity.boot_id = first_line("/proc/sys/kernel/random/boot_id");
-  struct stat status {};
-  if (::stat("/proc/self/ns/pid", &status) == 0) {
-    identity.pid_namespace = status.st_ino;
-  }
+  // Read once: nothing of it changes while a process lives, but its pid in a fork.
+  static const core::OwnerIdentity s_read = [] {
+    core::OwnerIdentity identity;
+    identity.host = host_name();
+    identity.machine_id = machine_id();
+    identity.boot_id = first_line("/proc/sys/kernel/random/boot_id");
+    struct stat status {};
+    if (::stat("/proc/self/ns/pid", &status) == 0) {
+      identity.pid_namespace = status.st_ino;
+    }
+    return identity;
+  }();
+  core::OwnerIdentity identity = s_read;
   identity.pid = ::getpid();
   return identity;
 }

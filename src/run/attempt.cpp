@@ -85,7 +85,9 @@ core::Ending Attempt::supervise(core::Claim& claim) {
   limits.kill_after = m_plan.kill_after;
   limits.unknown_exit = m_plan.unknown_exit;
   try {
-    return child::supervise(command, limits, m_signals, [&claim] { claim.while_running(); });
+    return child::supervise(
+        command, limits, m_signals, [&claim] { claim.while_running(); },
+        [&claim] { claim.while_waiting(); });
   } catch (const std::exception& error) { // nothing was started, whatever it is
     give_back(claim, error.what());
     throw;

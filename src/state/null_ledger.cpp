@@ -49,7 +49,6 @@ class NullClaim final : public core::Claim {
       : m_run(std::move(run)), m_memory(std::move(memory)) {}
   [[nodiscard]] const core::ClaimedRun& run() const noexcept override { return m_run; }
   [[nodiscard]] int inherited_fd() const noexcept override { return -1; }
-  void while_running() noexcept override {}
   void release_tree() noexcept override {}
   [[nodiscard]] core::Recorded finish(const core::AttemptResult& result,
                                       std::chrono::milliseconds /*timeout*/,

@@ -30,7 +30,6 @@ class StateClaim final : public core::Claim {
 
   [[nodiscard]] const core::ClaimedRun& run() const noexcept override { return m_parts.run; }
   [[nodiscard]] int inherited_fd() const noexcept override { return m_parts.life.tree_fd(); }
-  void while_running() noexcept override {}
   void release_tree() noexcept override { m_parts.life.release_tree(); }
   /// `marked_by_command` also when the file names the date as lastPublishedDate and the mark is
   /// gone: a command that used to keep the file itself goes on doing so. A file that is gone is

@@ -230,7 +230,6 @@ class FakeLedger final : public core::Ledger {
 
     [[nodiscard]] const core::ClaimedRun& run() const noexcept override { return m_run; }
     [[nodiscard]] int inherited_fd() const noexcept override { return -1; }
-    void while_running() noexcept override {}
     void release_tree() noexcept override {}
     [[nodiscard]] core::Recorded finish(const core::AttemptResult& result,
                                         std::chrono::milliseconds,

@@ -170,9 +170,10 @@ struct Setting {
   child::Limits limits{};
   std::vector<int> inherited_fds{};
   std::vector<std::string> environment{"PATH=/usr/bin:/bin"};
-  std::function<void()> before{};      ///< in oncerun's place, before it looks at its signals
-  std::function<void()> after_start{}; ///< after execve, before anything is waited for
-  std::function<void()> at_the_end{};  ///< when supervise() has returned
+  std::function<void()> before{};         ///< in oncerun's place, before it looks at its signals
+  std::function<void()> after_start{};    ///< after execve, before anything is waited for
+  std::function<void()> after_a_moment{}; ///< when the command still runs then
+  std::function<void()> at_the_end{};     ///< when supervise() has returned
 };
 
 inline std::vector<std::string> shell(const std::string& script) {
@@ -232,8 +233,8 @@ class Supervised {
     command.inherited_fds = std::move(setting.inherited_fds);
     command.standard_fds = os::reserve_standard_fds();
     os::Signals signals;
-    const core::Ending ending =
-        child::supervise(command, setting.limits, signals, setting.after_start);
+    const core::Ending ending = child::supervise(command, setting.limits, signals,
+                                                 setting.after_start, setting.after_a_moment);
     if (setting.at_the_end) {
       setting.at_the_end();
     }

@@ -27,8 +27,7 @@ core::RunKey key(const std::string& date, const std::string& job = "settle") {
 }
 
 std::unique_ptr<core::Lock> job_lock(const Scratch& folder, const std::string& job = "settle") {
-  return lock::job_flock(folder / "led.db-locks", folder / "led.db", core::JobName::parse(job),
-                         os::this_process());
+  return lock::job_flock(folder / "led.db-locks", folder / "led.db", core::JobName::parse(job));
 }
 
 std::string job_file(const Scratch& folder, const std::string& job = "settle") {
