@@ -106,6 +106,12 @@ core::ClaimOutcome Claiming::run(const core::Decider& decide) {
     found = find_run();
   }
   m_sighting = sighting_of(*m_store, m_writing.life(), m_request.key, found);
+  if (m_sighting.owner == OwnerLife::dead &&
+      post_spooled_since(m_writing, m_sighting.run->serial, m_posted)) {
+    changed = true;
+    found = find_run();
+    m_sighting = sighting_of(*m_store, m_writing.life(), m_request.key, found);
+  }
   const core::Decision decision = decide(m_sighting);
   const bool new_generation = decision.action == core::Action::start_new_generation;
   if (decision.action != core::Action::start && !new_generation) {

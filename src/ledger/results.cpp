@@ -207,6 +207,25 @@ std::vector<SpoolEntry> post_spooled(Writing& writing) {
   return posted;
 }
 
+bool post_spooled_since(Writing& writing, std::int64_t serial, std::vector<SpoolEntry>& posted) {
+  bool any = false;
+  for (const Spool& spool : writing.store().spools(writing.db(), writing.meta())) {
+    for (SpoolEntry& entry : spool.entries()) {
+      if (!entry.result || entry.result->serial != serial ||
+          entry.result->ledger_id != writing.meta().ledger_id) {
+        continue;
+      }
+      const auto attempt = late_attempt(writing.db(), *entry.result);
+      if (attempt && !attempt->complete) {
+        post(writing, *attempt, *entry.result);
+        posted.push_back(std::move(entry));
+        any = true;
+      }
+    }
+  }
+  return any;
+}
+
 void clear_posted(Store& store, const std::vector<SpoolEntry>& posted) noexcept {
   for (const SpoolEntry& entry : posted) {
     try {

@@ -32,6 +32,10 @@ void record_late(Writing& writing, const SpooledResult& result);
 /// Posts what stands in the spools to its own attempts. Idempotent. Returns what is to be cleared
 /// after the commit; what cannot be posted (torn, of another ledger) stays and is said.
 [[nodiscard]] std::vector<SpoolEntry> post_spooled(Writing& writing);
+/// After an attempt was judged dead: its owner may have spooled its result and gone since the slots
+/// were read. Posts that, adds it to `posted`, and then the run has to be looked at again (true).
+[[nodiscard]] bool post_spooled_since(Writing& writing, std::int64_t serial,
+                                      std::vector<SpoolEntry>& posted);
 /// After the commit: never throws, since a slot that is not cleared is merely posted again.
 void clear_posted(Store& store, const std::vector<SpoolEntry>& posted) noexcept;
 

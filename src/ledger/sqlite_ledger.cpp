@@ -144,7 +144,7 @@ core::ClaimOutcome SqliteLedger::claim(const core::HeldLock& lock,
 bool SqliteLedger::settle(const core::RunKey& run, const core::Sighting& seen,
                           const core::Settlement& settlement, const core::StopRequest& stop) {
   Writing writing(*m_store, os::Deadline::after(k_write_wait), stop);
-  const std::vector<SpoolEntry> posted = post_spooled(writing);
+  std::vector<SpoolEntry> posted = post_spooled(writing);
   Found found = find(writing.db(), run).value_or(Found{});
   bool changed = !posted.empty();
   if (!found.job) {
@@ -156,7 +156,12 @@ bool SqliteLedger::settle(const core::RunKey& run, const core::Sighting& seen,
     changed = changed || settlement.evidence.has_value();
     found = find(writing.db(), run).value_or(Found{});
   }
-  const core::Sighting now = sighting_of(*m_store, writing.life(), run, found);
+  core::Sighting now = sighting_of(*m_store, writing.life(), run, found);
+  if (now.owner == OwnerLife::dead && post_spooled_since(writing, now.run->serial, posted)) {
+    changed = true;
+    found = find(writing.db(), run).value_or(Found{});
+    now = sighting_of(*m_store, writing.life(), run, found);
+  }
   const bool lives = now.owner == OwnerLife::alive || now.owner == OwnerLife::orphaned;
   if (lives || !unchanged(seen, now)) {
     if (changed) {

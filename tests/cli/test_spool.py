@@ -1,7 +1,9 @@
 """A result that the ledger cannot take is kept, said, and posted by the next start."""
 
+import fcntl
 import os
 import sqlite3
+import time
 
 from oncerun_test import DATE, DONE, EARLIER, HELD, NEXT, UNRECORDED, Case, main
 
@@ -59,6 +61,42 @@ class Spool(Case):
         self.assertExit(self.oncerun(), HELD)
         self.assertEqual(self.runs(), 1)
         self.assertIn(self.row()["status"], ("unknown", "pending"))
+
+    def test_a_result_that_comes_while_a_start_decides_is_not_run_over(self):
+        # The start has read the spool and holds the ledger, so that the owner cannot record: it
+        # spools its success and is gone when the start looks whether it lives.
+        self.need("strace")
+        gate = self.gate()
+        owner = self.start("--lock", "none", "--record-timeout", "0.3s", state=None,
+                           command=f'echo run >>"$D/runs"; {gate.shell}')
+        gate.wait_started()
+        pause = ["strace", "-o", os.devnull, "-P", self.led + "-spool", "-e", "trace=close",
+                 "-e", "inject=close:delay_enter=2000000:when=1"]
+        start = self.start("--lock", "none", "--wait", "20s", "-g", "at-least-once", state=None,
+                           prefix=pause)
+        self.wait_for(lambda: self._holds_ledger(start), what="the start to hold the ledger")
+        gate.go()
+        self.assertExit(owner.end(), UNRECORDED)
+        self.assertIsNone(start.poll(), "the pause was over before the result was spooled")
+        self.assertExit(start.end(), DONE)
+        self.assertEqual(self.runs(), 1)
+        self.assertStatus("done")
+        self.assertEqual(self.row()["late_success"], 0)
+
+    def _holds_ledger(self, start):
+        """Whether the guard is held for longer than a write takes."""
+        self.assertIsNone(start.poll(), "the start ended")
+        with open(self.led + "-guard", "rb") as guard:
+            end = time.monotonic() + 0.3
+            while time.monotonic() < end:
+                try:
+                    fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    time.sleep(0.01)
+                    continue
+                fcntl.flock(guard, fcntl.LOCK_UN)
+                return False
+        return True
 
     def test_each_result_is_posted_once(self):
         self.unrecorded(0)
