@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -16,7 +18,9 @@ namespace oncerun::os {
 
 namespace {
 
-constexpr long k_tick_ns = 40'000'000;
+// Whoever is interrupted goes to the end of the queue: hundreds that wait must not do that often.
+constexpr std::chrono::milliseconds k_first_tick{40};
+constexpr std::chrono::milliseconds k_longest_tick{640};
 /// Far beyond every file's end, and beyond the bytes of the liveness file (life_bytes.hpp), which
 /// the same file may also be. Never written.
 constexpr std::int64_t k_mark = (std::int64_t{1} << 62) + 1;
@@ -24,12 +28,12 @@ constexpr std::int64_t k_mark = (std::int64_t{1} << 62) + 1;
 extern "C" void on_tick(int) {
 }
 
-/// Interrupts a blocking system call every k_tick_ns, for as long as it lives. A POSIX timer and
+/// Interrupts a blocking system call again and again, for as long as it lives. A POSIX timer and
 /// not setitimer(2): an interval timer would survive an execve and hit the command. The signal is
 /// unblocked only here, so that whoever else waits is never interrupted.
 class Ticker {
  public:
-  explicit Ticker(const std::string& path) {
+  Ticker(const Deadline& deadline, const std::string& path) : m_deadline(deadline) {
     // A fixed number near the end of the range: libraries take theirs from its beginning.
     m_signal = SIGRTMAX - 2;
     sigset_t ours;
@@ -47,11 +51,15 @@ class Ticker {
     }
     sigaction(m_signal, &action, &m_old_action);
     pthread_sigmask(SIG_UNBLOCK, &ours, &m_old_mask);
-    const itimerspec every{{0, k_tick_ns}, {0, k_tick_ns}};
-    timer_settime(m_timer, 0, &every, nullptr);
+    set();
   }
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
+  /// After an interruption: the next one may come later.
+  void slow_down() noexcept {
+    m_tick = std::min(2 * m_tick, k_longest_tick);
+    set();
+  }
   ~Ticker() {
     // In this order: a last tick that is under way arrives while it is still harmless.
     timer_delete(m_timer);
@@ -60,6 +68,17 @@ class Ticker {
   }
 
  private:
+  /// Periodic: a single tick could come before the call that it is to interrupt.
+  void set() noexcept {
+    // Never zero, which would stop the timer.
+    const auto tick = std::max(std::min(m_tick, m_deadline.left()), std::chrono::milliseconds(1));
+    const timespec interval{0, static_cast<long>(std::chrono::nanoseconds(tick).count())};
+    const itimerspec every{interval, interval};
+    timer_settime(m_timer, 0, &every, nullptr);
+  }
+
+  const Deadline& m_deadline;
+  std::chrono::milliseconds m_tick = k_first_tick;
   int m_signal = 0;
   timer_t m_timer{};
   struct sigaction m_old_action {};
@@ -96,7 +115,7 @@ FileLock lock_file(int fd, const Deadline& deadline, const core::StopRequest& st
   if (stop.pending() != 0) {
     return FileLock::stopped;
   }
-  const Ticker ticker(path);
+  Ticker ticker(deadline, path);
   while (true) {
     error = flock_once(fd, LOCK_EX);
     if (error == 0) {
@@ -111,6 +130,7 @@ FileLock lock_file(int fd, const Deadline& deadline, const core::StopRequest& st
     if (deadline.passed()) {
       return FileLock::held_by_other;
     }
+    ticker.slow_down();
   }
 }
 

@@ -14,6 +14,8 @@ namespace oncerun::run {
 namespace {
 
 constexpr std::chrono::milliseconds k_poll{100};
+/// Hundreds of starts at once queue for the ledger on a busy host: none of them is to be refused.
+constexpr std::chrono::milliseconds k_claim_wait{60'000};
 
 bool lives(const core::Sighting& seen) noexcept {
   return seen.owner == core::OwnerLife::alive || seen.owner == core::OwnerLife::orphaned;
@@ -172,6 +174,11 @@ Pipeline::Round Pipeline::locked_out() {
     const core::Sighting seen = m_ledger.look(m_plan.key);
     if (lives(seen)) {
       return in_the_way(m_plan.key, seen);
+    }
+    // In a stampede the holder is as a rule another start that finds the date done, just as we do.
+    const core::Decision decision = core::decide(situation(seen));
+    if (decision.action == core::Action::leave) {
+      return {m_telling.left_alone(seen, decision)};
     }
     for (const core::Sighting& other : m_ledger.overview(m_plan.key.job)) {
       if (other.run && lives(other) && other.run->key.date != m_plan.key.date) {
@@ -349,6 +356,7 @@ core::ClaimRequest Pipeline::request(const std::string& check_verdict) const {
                              .run_id = os::random_uuid(),
                              .check_verdict = check_verdict,
                              .evidence = std::nullopt};
+  request.timeout = k_claim_wait;
   take_evidence(m_plan, m_publisher.job_is_known(), request);
   return request;
 }
