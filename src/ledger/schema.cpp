@@ -191,6 +191,18 @@ Meta meta_of(const Statement& statement) {
           .has_spools = statement.integer(5) != 0};
 }
 
+/// A file that calls itself a ledger and is none, or not any more.
+void refuse_incomplete(Database& database) {
+  Statement tables = database.prepare(
+      "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('oncerun_meta', "
+      "'oncerun_job', 'oncerun_spool', 'job_run', 'job_shard', 'job_attempt', 'job_event')");
+  constexpr int k_tables_of_ours = 7;
+  if (!tables.step() || tables.integer(0) != k_tables_of_ours ||
+      !database.try_prepare(k_select_meta)) {
+    throw damaged_error(database.path(), "its tables do not fit");
+  }
+}
+
 [[noreturn]] void refuse_empty_meta(const Database& database) {
   throw core::Error(core::Outcome::config, database.path() + " is damaged: oncerun_meta is empty",
                     "restore it from a backup, then see `oncerun ledger accept`");
@@ -245,6 +257,8 @@ void refuse_unusable(Database& database) {
     refuse_taken_names(database);
   } else if (*version > k_schema_version) {
     refuse_newer(database, *version);
+  } else if (*version == k_schema_version) {
+    refuse_incomplete(database);
   }
 }
 

@@ -174,6 +174,9 @@ std::optional<SpooledResult> parse_slot(std::string_view bytes) {
   core::AttemptResult& result = spooled.result;
   result.status = *status;
   result.never_started = text("never_started") == "1";
+  if (result.never_started && result.status != core::RunStatus::failed) {
+    return std::nullopt; // no oncerun says that of what it did not start
+  }
   int number = 0;
   if (read_number(fields, "exit", number)) {
     result.exit_code = number;

@@ -1,6 +1,8 @@
 #include "ledger_fixture.hpp"
 #include "support/catch.hpp"
 
+#include <fstream>
+
 using namespace oncerun;
 using namespace oncerun::test;
 using core::Outcome;
@@ -9,6 +11,11 @@ using core::RunStatus;
 namespace {
 
 const std::string k_most = "9223372036854775807";
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 /// Every row that decides something, as another program reads it.
 std::string rows_of(const std::string& path) {
@@ -83,4 +90,15 @@ TEST_CASE("a table that is gone is a damaged ledger") {
         Outcome::config);
   CHECK(outcome_of([&] { (void)ledger->overview({}); }) != Outcome::internal);
   CHECK(outcome_of([&] { (void)ledger->attempts({}); }) != Outcome::internal);
+}
+
+TEST_CASE("a file that calls itself a ledger and is none keeps its bytes") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "led.db";
+  Shell(path).exec("CREATE TABLE oncerun_meta (id, schema_version);"
+                   "INSERT INTO oncerun_meta VALUES (1, 1)");
+  const std::string before = bytes_of(path);
+  CHECK(outcome_of([&] { (void)claim(*open(path), request(key("settle", "2026-10-26"))); }) ==
+        Outcome::config);
+  CHECK(bytes_of(path) == before);
 }

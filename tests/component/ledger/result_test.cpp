@@ -153,6 +153,18 @@ TEST_CASE("a slot makes the round trip, and torn or foreign content is none") {
   CHECK_FALSE(ledger::parse_slot(bytes.substr(0, 256) + std::string(256, '\0')));
 }
 
+TEST_CASE("a slot that contradicts itself is none") {
+  ledger::SpooledResult spooled;
+  spooled.serial = 1;
+  spooled.result.never_started = true;
+  for (const RunStatus status : {RunStatus::done, RunStatus::unknown}) {
+    spooled.result.status = status;
+    CHECK_FALSE(ledger::parse_slot(ledger::print_slot(spooled)));
+  }
+  spooled.result.status = RunStatus::failed;
+  CHECK(ledger::parse_slot(ledger::print_slot(spooled)));
+}
+
 TEST_CASE("a result in the spool is posted to its own attempt before anything is decided") {
   const TemporaryFolder folder;
   const std::string path = folder / "led.db";
