@@ -9,6 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
+CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 
 # src/README.md: a file includes only its own folder and folders of lower levels.
 LEVELS = {"core": 0, "os": 1, "child": 2, "state": 2, "ledger": 2, "lock": 2, "run": 3, "ops": 4, "cli": 5}
@@ -179,13 +180,20 @@ class Rules(unittest.TestCase):
                  if path.suffix == ".hpp" and str(path.relative_to(SRC)) not in included]
         self.none(found, "nobody includes")
 
+    def is_in_fuzz_lists(self, path):
+        lists = text_of(path.parent / "CMakeLists.txt")
+        target = re.fullmatch(r"(\w+)_fuzz\.cpp", path.name)
+        return (path.suffix == ".hpp" or path.name in lists
+                or bool(target) and f"oncerun_fuzz_target({target.group(1)}" in lists)
+
     def test_every_test_of_cpp_is_globbed(self):
         found = []
         for path in sources(ROOT / "tests"):
             parts = path.relative_to(ROOT / "tests").parts
             known = parts[0] == "support" or (
                 len(parts) == 3 and parts[0] in ("unit", "component") and parts[1] in LEVELS
-                and (path.suffix == ".hpp" or path.name.endswith("_test.cpp")))
+                and (path.suffix == ".hpp" or path.name.endswith("_test.cpp"))) or (
+                parts[0] == "fuzz" and self.is_in_fuzz_lists(path))
             if not known:
                 found.append(str(path.relative_to(ROOT)))
         self.none(found, "no test program takes it in")
@@ -195,6 +203,8 @@ class Rules(unittest.TestCase):
         for path in tracked():
             if path == pathlib.Path(__file__).resolve():
                 continue
+            if CORPUS in path.parents:
+                continue  # any bytes, on purpose
             try:
                 text = text_of(path)
             except UnicodeDecodeError:
@@ -205,6 +215,12 @@ class Rules(unittest.TestCase):
                     line = text.count("\n", 0, match.start()) + 1
                     found.append(f"{path.relative_to(ROOT)}:{line}: {match.group(0)}")
         self.none(found, "does not belong into the project")
+
+    def test_corpora_are_small(self):
+        sizes = {path: path.stat().st_size for path in CORPUS.rglob("*") if path.is_file()}
+        self.assertLess(len(sizes), 300, "a corpus is what matters, not all that was found")
+        self.none([str(path.relative_to(ROOT)) for path, size in sizes.items() if size > 8192],
+                  "too large for a corpus that is read by people")
 
     def test_no_trailing_blanks_and_a_last_newline(self):
         found = []

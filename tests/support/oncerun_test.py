@@ -29,6 +29,7 @@ ctest sets ONCERUN_BINARY; by hand: ONCERUN_BINARY=… PYTHONPATH=tests/support 
 """
 
 import ctypes
+import functools
 import json
 import os
 import select
@@ -65,6 +66,8 @@ NOT_FOUND = 127
 # A date that has begun on every clock, and its neighbours; the cases' 25th to 28th.
 EARLIER, DATE, NEXT, LATER = "2024-10-25", "2024-10-26", "2024-10-27", "2024-10-28"
 JOB = "settle"
+
+INSTRUMENTS = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "GCOV_ERROR_FILE")
 
 # Downstream checks.
 PRESENT, ABSENT, UNCLEAR = "exit 0", "exit 10", "exit 2"
@@ -170,6 +173,8 @@ class Case(unittest.TestCase):
             "HOME": self.dir,
             "D": self.dir,
         }
+        # Where a build's own instruments report to (tests/sanitize.sh, tests/coverage.sh).
+        self.env.update({name: os.environ[name] for name in INSTRUMENTS if name in os.environ})
         self.hit = self.script("hit", 'echo "${1:-run}" >>"$D/runs"\n')
 
     # Files
@@ -309,6 +314,10 @@ class Case(unittest.TestCase):
         environment = dict(self.env)
         environment.update(env or {})
         environment = {name: value for name, value in environment.items() if value is not None}
+        if "strace" in map(str, argv) and is_sanitized(self.binary):
+            # The search for leaks traces the process itself, and a process has one tracer only.
+            options = environment.get("ASAN_OPTIONS")
+            environment["ASAN_OPTIONS"] = f"{options}:detect_leaks=0" if options else "detect_leaks=0"
         # Outside the folder: tests look at what stands in it.
         streams = []
         for name, number in (("stdout", 1), ("stderr", 2)):
@@ -439,6 +448,13 @@ class Case(unittest.TestCase):
         row = self.row(job, date)
         self.assertIsNotNone(row, f"no row for {job or self.job} {date or self.date}")
         self.assertEqual(row["status"], status, row)
+
+
+@functools.cache
+def is_sanitized(path):
+    """Whether the program was built with AddressSanitizer: then it is larger and slower by far."""
+    with open(path, "rb") as file:
+        return b"__asan_init" in file.read()
 
 
 def processes_with(entry):
