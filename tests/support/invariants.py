@@ -11,12 +11,13 @@ import os
 from oncerun_test import DONE, HELD
 
 Seen = collections.namedtuple("Seen", "mark effects starts ends said others state attempts integrity")
+Ledger = collections.namedtuple("Ledger", "runs attempts effects integrity")
 Mark = collections.namedtuple("Mark", "status run_id token generation")
 
 # What stands beside a ledger and a state file for good, and what the job itself writes.
 LASTING = {"led.db", "led.db-wal", "led.db-shm", "led.db-guard", "led.db-life", "led.db-spool",
            "led.db-locks", "st.json", "st.json.lock",
-           "starts", "eff", "ends", "said", "live", "overlaps", "first"}
+           "starts", "eff", "ends", "said", "live", "overlaps", "first", "own"}
 
 # What differs from run to run in the state file that is the only truth.
 OF_THE_RUN = ("runId", "host", "machineId", "bootId", "lifeId", "startedAt", "updatedAt", "token",
@@ -30,22 +31,24 @@ class Invariants:
 
     def _must(self, truth, name, detail):
         if not truth:
-            self._case.fail(f"{name}: column {self._column.name}, point "
+            self._case.fail(f"{name}: column {self._column.named()}, point "
                             f"{self._point.name}#{self._point.number}: {detail}")
 
     # Looking
 
     def look(self):
         case = self._case
-        runs, attempts, integrity = case.ledger_as_it_stands()
-        mine = (case.job, self._column.date)
+        ledger = case.ledger_as_it_stands()
+        mine = (case.job, case.date)
         mark = self._mark_of_state() if case.marks == "state file" else None
-        for row in runs:
+        for row in ledger.runs:
             if (row["job_name"], row["biz_date"]) == mine:
                 mark = Mark(row["status"], row["run_id"], row["fencing_token"], row["generation"])
-        others = [row for row in runs if (row["job_name"], row["biz_date"]) != mine]
-        return Seen(mark, case.noted("eff"), case.noted("starts"), case.noted("ends"),
-                    case.noted("said"), others, case.read(case.st), attempts, integrity)
+        others = [row for row in ledger.runs if (row["job_name"], row["biz_date"]) != mine]
+        said = case.noted("said") + ["itself"] * len(ledger.effects)
+        return Seen(mark, case.noted("eff") + ledger.effects, case.noted("starts"),
+                    case.noted("ends"), said, others, case.read(case.st), ledger.attempts,
+                    ledger.integrity)
 
     def _mark_of_state(self):
         """What the state file says that stands alone."""
@@ -53,10 +56,15 @@ class Invariants:
             document = self._case.state() or {}
         except ValueError:
             return None  # state_whole says that it is torn
-        if document.get("pendingDate") == self._column.date:
-            return Mark(document["status"], document.get("runId"), document.get("token"), 1)
-        if document.get("lastPublishedDate") == self._column.date:
-            return Mark("done", document.get("runId"), document.get("token"), 1)
+        if document.get("pendingDate") == self._case.date:
+            status = "ready" if document.get("ready") else document["status"]
+            return Mark(status, document.get("runId"), document.get("token"),
+                        document.get("generation", 1))
+        if document.get("lastPublishedDate") == self._case.date:
+            return Mark("done", document.get("runId"), document.get("token"),
+                        document.get("generation", 1))
+        if document.get("skippedDate") == self._case.date:
+            return Mark("skipped", document.get("runId"), document.get("token"), 1)
         return None
 
     # Always
@@ -126,7 +134,8 @@ class Invariants:
 
     def done_only_after_success(self, before, now):
         if now.mark and now.mark.status == "done" and now.mark != before.mark:
-            proven = str(now.mark.generation) in now.ends or "present" in now.said
+            proven = (str(now.mark.generation) in now.ends
+                      or "present" in now.said or "itself" in now.said)
             self._must(proven, "done only after exit 0 was observed, or check, resolve or the command "
                        "said so", f"{now}")
 
@@ -138,7 +147,7 @@ class Invariants:
 
     # After the next invocation
 
-    def after(self, before, result, guarantee, checked, at_kill):
+    def after(self, before, result, at_kill):
         """What one plain invocation must come to, and what a second one must not change."""
         self.no_surgery_needed(result)
         now = self.always(before)
@@ -146,9 +155,9 @@ class Invariants:
         if now.starts != at_kill.starts:
             self.no_temporary_files()
         self.exit_says_what_is_recorded(result, now)
-        if checked:
+        if self._column.checked:
             self.exactly_once(now, result)
-        elif guarantee == "at-least-once":
+        elif self._column.guarantee == "at-least-once":
             self.at_least_once(now, result)
         else:
             self.at_most_once(now, result)
@@ -169,13 +178,14 @@ class Invariants:
                    f"exit {result.returncode}, {now.mark}")
         if done and self._case.marks != "ledger":
             document = self._case.state()
-            self._must(document["lastPublishedDate"] == self._column.date
+            self._must(document["lastPublishedDate"] == self._case.date
                        and document["status"] == "done" and not document.get("pendingDate"),
                        "exit 0 if and only if done is recorded", document)
 
     def at_least_once(self, now, result):
-        self._must(result.returncode == DONE and now.effects, "at-least-once: effect >= 1, ends done",
-                   f"exit {result.returncode}, effects {now.effects}: {result.stderr}")
+        wanted = f"e{now.mark.generation}" if now.mark else "e1"
+        self._must(result.returncode == DONE and wanted in now.effects,
+                   "at-least-once: effect >= 1, ends done", f"exit {result.returncode}, effects {now.effects}: {result.stderr}")
 
     def at_most_once(self, now, result):
         """Also of cautious here: nothing in these columns ends `failed` after its effect."""
@@ -208,16 +218,45 @@ class Invariants:
                    "done never changes but by --rerun or resolve",
                    f"exit {result.returncode}\n{earlier}\nbecame\n{now}")
 
-    def untouched(self, earlier, name):
-        now = self.look()
-        self._must(now == earlier, name, f"\n{earlier}\nbecame\n{now}")
-
     def busy(self, result, code, earlier):
         """Something of the command lives: nothing may start, nothing may change."""
         now = self.look()
         self._must(result.returncode == code and now.starts == earlier.starts
                    and now.mark == earlier.mark, "one live command tree per run",
                    f"exit {result.returncode} beside a living command: {now} {result.stderr}")
+
+    def no_effect_is_held(self, now):
+        self._must(not now.effects, "a command that finishes its own run: effect exactly 1",
+                   f"the run is held, but its effect is committed: {now}")
+
+    def lost_compare_and_set(self, now, statuses):
+        """The row is as the owner claimed it, or as the robber left it; `statuses` may stand there."""
+        if now.starts:
+            run_id, token = now.starts[0].split("|")[:2]
+            robbed = now.mark[1:3] == ("another", int(token) + 1) and now.mark.status in statuses
+            self._must(robbed or now.mark[:3] == ("pending", run_id, int(token)),
+                       "a lost compare-and-set changes nothing", now)
+
+    def resolved_or_not(self, before, now, status):
+        """Wholly or not at all; without `before`: wholly."""
+        whole = now.mark and now.mark.status == status
+        self._must(whole or (before and now.mark == before.mark),
+                   "a subcommand does its work wholly or not at all", now.mark)
+
+    def done_by_hand(self, result):
+        self._must(result.returncode == DONE, "nothing needs SQL surgery",
+                   f"said again, the subcommand ends with {result.returncode}: {result.stderr}")
+
+    def untouched_runs(self, before):
+        now = self.look()
+        self._must((now.mark, now.others, now.attempts) == (before.mark, before.others,
+                                                            before.attempts),
+                   "other rows are untouched", f"\n{before}\nbecame\n{now}")
+
+    def started(self, number, before, now):
+        grown = len(now.starts) - len(before.starts)
+        self._must(grown == number, "what was decided by hand is what happens",
+                   f"{grown} starts instead of {number}: {now}")
 
     def no_temporary_files(self):
         left = set(os.listdir(self._case.w)) - LASTING

@@ -143,6 +143,10 @@ class Gate:
             self._text += os.read(self._started_fd, 4096)
         return b"\n" in self._text
 
+    def fileno(self):
+        """For select: readable when a start is announced."""
+        return self._started_fd
+
     def go(self):
         os.write(self._go_fd, b"go\n")
 
@@ -433,7 +437,8 @@ class Case(unittest.TestCase):
         if done.returncode != 0:
             self.skip(f"cannot mount {' '.join(args)}: {done.stderr.strip()}")
         if args[-1].startswith(self.dir) and "remount" not in " ".join(args):
-            self.addCleanup(subprocess.run, ["umount", "-l", args[-1]], check=False)
+            self.addCleanup(subprocess.run, ["umount", "-l", args[-1]], check=False,
+                            capture_output=True)
 
     # Assertions
 
