@@ -118,10 +118,12 @@ class Masker {
  public:
   explicit Masker(std::string_view text) : m_text(text) {}
 
-  /// The secrets come in their order in the text.
+  /// The secrets come in the order in which they begin; what overlaps becomes one mask.
   void mask(Span secret) {
-    m_result.append(m_text.substr(m_done, secret.begin - m_done)).append(k_mask);
-    m_done = secret.end;
+    if (secret.begin >= m_done) {
+      m_result.append(m_text.substr(m_done, secret.begin - m_done)).append(k_mask);
+    }
+    m_done = std::max(m_done, secret.end);
   }
   /// How far the text is copied or masked.
   [[nodiscard]] std::size_t done() const { return m_done; }
@@ -138,16 +140,22 @@ class Masker {
 
 std::string redact(std::string_view text) {
   Masker masker(text);
-  for (std::size_t at = 0; at < text.size(); at = std::max(at + 1, masker.done())) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    std::size_t next = at + 1;
     if (text.substr(at).starts_with("://")) {
       if (const auto secret = userinfo_password(text, url_behind(text, at))) {
         masker.mask(*secret);
+        next = masker.done();
       }
     } else if (text[at] == '=' && names_secret(key_before(text, at))) {
       const auto url = url_around(text, at);
       masker.mask(url ? Span{at + 1, std::min(find_from(text, "&", at), url->end)}
                       : keyword_value(text, at));
+      // Goes on inside of what is masked: this may have been part of another keyword's value, and
+      // then the password's own quotes only seem to end it.
     }
+    at = next;
   }
   return masker.finish();
 }

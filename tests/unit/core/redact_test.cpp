@@ -62,6 +62,8 @@ TEST_CASE("passwords among parameters and keywords are masked") {
            Row{"host=h PASSWORD=s", "host=h PASSWORD=***"},
            Row{"passwd=s pwd=t", "passwd=*** pwd=***"},
            Row{"password='never closed", "password=***"},
+           Row{"user='a password=' password='se cret' host=h", "user='a password=*** host=h"},
+           Row{"user='pwd=' password=se\\ cret host=h", "user='pwd=***"},
        }) {
     CHECK(redact(row.given) == row.shown);
   }
