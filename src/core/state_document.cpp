@@ -62,19 +62,25 @@ struct NumberField {
   const char* key;
   Number StateDocument::*member;
   Number least;
+  Number greatest;
   Number usual; ///< the value that is not printed
 };
+// What is counted on from here has room for that, and half of it is far beyond any count.
+constexpr std::int64_t k_most_long = std::numeric_limits<std::int64_t>::max() / 2;
+constexpr int k_most_int = std::numeric_limits<int>::max() / 2;
 constexpr std::array<NumberField<std::int64_t>, 2> k_longs{{
-    {"token", &StateDocument::token, 0, 0},
-    {"serial", &StateDocument::serial, 0, 0},
+    {"token", &StateDocument::token, 0, k_most_long, 0},
+    {"serial", &StateDocument::serial, 0, k_most_long, 0},
 }};
 constexpr std::array<NumberField<int>, 2> k_ints{{
-    {"attempts", &StateDocument::attempts, 0, 0},
-    {"generation", &StateDocument::generation, 1, 1},
+    {"attempts", &StateDocument::attempts, 0, k_most_int, 0},
+    {"generation", &StateDocument::generation, 1, k_most_int, 1},
 }};
-constexpr NumberField<std::uint64_t> k_pid_namespace{"pidNamespace", &StateDocument::pid_namespace,
-                                                     0, 0};
-constexpr NumberField<long> k_pid{"pid", &StateDocument::pid, 0, 0};
+constexpr NumberField<std::uint64_t> k_pid_namespace{
+    "pidNamespace", &StateDocument::pid_namespace, 0, std::numeric_limits<std::uint64_t>::max(), 0};
+/// No wider than pid_t.
+constexpr NumberField<long> k_pid{"pid", &StateDocument::pid, 0, std::numeric_limits<int>::max(),
+                                  0};
 
 struct OptionalField {
   const char* key;
@@ -255,8 +261,7 @@ std::optional<Number> take_number(Json& json, const char* key, Number least, Num
 template<typename Number>
 void read_number(Json& json, StateDocument& document, const NumberField<Number>& field) {
   document.*field.member =
-      take_number(json, field.key, field.least, std::numeric_limits<Number>::max())
-          .value_or(field.usual);
+      take_number(json, field.key, field.least, field.greatest).value_or(field.usual);
 }
 
 /// What the three fields say together must leave no doubt about which date they speak of.
