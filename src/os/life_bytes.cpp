@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "os/byte_lock.hpp"
+#include "os/clock.hpp"
 #include "os/file.hpp"
 #include "os/process.hpp"
 
@@ -36,6 +37,8 @@ constexpr std::string_view k_explanation =
 constexpr std::int64_t k_first_byte = std::int64_t{1} << 40;
 /// Held for the moment in which a new file gets its id; no serial reaches it.
 constexpr std::int64_t k_making_byte = k_first_byte - 1;
+
+constexpr std::chrono::milliseconds k_patience{200};
 
 constexpr std::int64_t owner_byte(std::int64_t serial) noexcept {
   return k_first_byte + 2 * serial;
@@ -227,7 +230,15 @@ HeldLife HeldLife::take(const LifeFile& file, std::int64_t serial) {
     if (!fd) {
       throw unwritable_error("open", file.m_path, errno);
     }
-    if (!try_lock_byte(fd.get(), offset, file.m_path)) {
+    // A claimant that was killed before its commit leaves the serial to the next one, and the
+    // kernel may still be closing its descriptors, in an order that nobody promises.
+    const Deadline patience = Deadline::after(k_patience);
+    bool taken = try_lock_byte(fd.get(), offset, file.m_path);
+    while (!taken && !patience.passed()) {
+      (void)::poll(nullptr, 0, 1);
+      taken = try_lock_byte(fd.get(), offset, file.m_path);
+    }
+    if (!taken) {
       throw core::Error(core::Outcome::unwritable,
                         "the bytes of attempt " + std::to_string(serial) + " in " + file.m_path +
                             " are locked by somebody else",

@@ -327,26 +327,24 @@ over:
     skip
   } unless { killed & bit_of(me) };
 
-  /* What a death leaves to the kernel: descriptors are closed, in the order of their numbers. */
-  if
-  :: atomic { saw_success -> success_known = false } /* nobody is left who knows */
-  :: else
-  fi;
-  if
-  :: atomic { locked -> lock_by_owner = false }
-  :: else
-  fi;
-  if
-  :: atomic { inside -> writing = false } /* SQLite rolls back */
-  :: else
-  fi;
-  if
-#ifndef LIFE_IN_A_FILE
-  :: mine != 0 -> owner_bytes = owner_bytes & ~bit_of(mine);
-                  tree_by_owner = tree_by_owner & ~bit_of(mine)
+  /* What a death leaves to the kernel: descriptors are closed, in an order that nobody promises. */
+  atomic {
+    about = mine;
+    if
+    :: saw_success -> success_known = false /* nobody is left who knows */
+    :: else
+    fi
+  };
+  do
+  :: atomic { locked -> lock_by_owner = false; locked = false }
+  :: atomic { inside -> writing = false; inside = false } /* SQLite rolls back */
+#ifdef LIFE_IN_A_FILE
+  :: atomic { mine != 0 -> mine = 0; about = 0 } /* as a pid file, which a death leaves behind */
 #endif
-  :: else
-  fi;
+  :: atomic { mine != 0 -> owner_bytes = owner_bytes & ~bit_of(mine); mine = 0 }
+  :: atomic { about != 0 -> tree_by_owner = tree_by_owner & ~bit_of(about); about = 0 }
+  :: else -> break
+  od;
   atomic {
     if
     :: calm -> last_outcome = outcome

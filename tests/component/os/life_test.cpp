@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -142,6 +143,26 @@ TEST_CASE("the owner is judged by its bytes") {
   }
   CHECK(judge(file, attempt) == OwnerLife::dead);
   CHECK_FALSE(file.owner_byte_held(8));
+}
+
+TEST_CASE("the bytes of a claimant that is just dying are waited for") {
+  const Folder folder;
+  const os::LifeFile file = open(folder);
+  int taken[2];
+  REQUIRE(::pipe2(taken, O_CLOEXEC) == 0);
+  const pid_t dying = ::fork();
+  if (dying == 0) {
+    const os::HeldLife held = os::HeldLife::take(file, 7);
+    (void)!::write(taken[1], "t", 1);
+    (void)::poll(nullptr, 0, 30);
+    ::_exit(0);
+  }
+  char letter = 0;
+  REQUIRE(::read(taken[0], &letter, 1) == 1);
+  CHECK_NOTHROW(os::HeldLife::take(file, 7));
+  ::waitpid(dying, nullptr, 0);
+  ::close(taken[0]);
+  ::close(taken[1]);
 }
 
 TEST_CASE("a tree that outlives its owner is orphaned, unless its byte was released") {
