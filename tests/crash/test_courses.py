@@ -10,6 +10,8 @@ FAILS_FIRST = '[ -e first ] || { : >first; exit 3; }\n'
 
 
 class Courses(CrashCase):
+    column_step = 4
+
     def one(self, strike):
         strike.kill()
         strike.settle()
@@ -38,6 +40,8 @@ class Courses(CrashCase):
 
 class Replace(CrashCase):
     """Who replaces dies: its victim may live, be stopping, or be gone."""
+
+    column_step = 2
 
     def setUp(self):
         super().setUp()
@@ -82,6 +86,8 @@ class Replace(CrashCase):
 
 class Spool(CrashCase):
     """A result that the ledger could not take is not lost by a crash."""
+
+    column_step = 2
 
     def setUp(self):
         super().setUp()

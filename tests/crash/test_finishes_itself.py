@@ -36,6 +36,8 @@ ROBBERIES = (("done", "exit 0", "done"), ("done", "exit 3", "done"), ("pending",
 
 
 class FinishesItself(CrashCase):
+    column_step = 3
+
     def setUp(self):
         super().setUp()
         for name, end in ENDS.items():
@@ -74,6 +76,8 @@ class FinishesItself(CrashCase):
 
 class Robbed(CrashCase):
     """Another program has changed the row: what the owner then writes must not touch it."""
+
+    column_step = 2
 
     def test_a_lost_compare_and_set_changes_nothing(self):
         for marks in (LEDGER, BOTH):

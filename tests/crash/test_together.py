@@ -5,15 +5,16 @@ Only the points from the start of the command on: before it, nothing else lives.
 
 import select
 
-from crash import BOTH, EFFECT, FULL, GUARANTEES, LEDGER, STATE, SUCCESS, Column, CrashCase, main
+from crash import BOTH, EFFECT, GUARANTEES, LEDGER, STATE, SUCCESS, Column, CrashCase, main
 from oncerun_test import BLOCKED, BUSY, NEXT
 
 MARKS = (LEDGER, STATE, BOTH)
-COLUMN_STEP = 5  # of LivesOn in the sample
 
 
 class Together(CrashCase):
     """SIGKILL to all of them, wherever the command happens to be."""
+
+    column_step = 2
 
     def test_all_of_it_dies_at_once(self):
         for marks in MARKS:
@@ -30,6 +31,8 @@ class Together(CrashCase):
 class LivesOn(CrashCase):
     """The command waits before or after its effect when oncerun dies."""
 
+    column_step = 5
+
     def setUp(self):
         super().setUp()
         self.door = self.gate()
@@ -42,7 +45,7 @@ class LivesOn(CrashCase):
                           undisturbed=self.door.go, first="clone", last="poll")
                    for marks in MARKS for job in ("waits-first", "waits-last")
                    for guarantee in GUARANTEES for checked in (False, True)]
-        for column in columns if FULL else columns[::COLUMN_STEP]:
+        for column in columns:
             self.strike_all(column, self.one, act)
 
     def one(self, strike, act):
