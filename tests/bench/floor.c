@@ -7,37 +7,38 @@
  * signals, no history: oncerun does those too, and is measured against a program that does not.
  * Exits 0 without starting the command when the date is taken.
  */
-#include <spawn.h>
 #include <sqlite3.h>
+
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
-extern char **environ;
+extern char** environ;
 
-static void check(sqlite3 *db, int code, int wanted) {
+static void check(sqlite3* db, int code, int wanted) {
   if (code != wanted) {
     fprintf(stderr, "floor: %s\n", sqlite3_errmsg(db));
     exit(1);
   }
 }
 
-static void execute(sqlite3 *db, const char *sql) {
+static void execute(sqlite3* db, const char* sql) {
   check(db, sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
 }
 
-static sqlite3_stmt *prepared(sqlite3 *db, const char *sql, const char *job, const char *date) {
-  sqlite3_stmt *statement = NULL;
+static sqlite3_stmt* prepared(sqlite3* db, const char* sql, const char* job, const char* date) {
+  sqlite3_stmt* statement = NULL;
   check(db, sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
   check(db, sqlite3_bind_text(statement, 1, job, -1, SQLITE_STATIC), SQLITE_OK);
   check(db, sqlite3_bind_text(statement, 2, date, -1, SQLITE_STATIC), SQLITE_OK);
   return statement;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc < 5)
     return 64;
-  sqlite3 *db = NULL;
+  sqlite3* db = NULL;
   check(db, sqlite3_open(argv[1], &db), SQLITE_OK);
   sqlite3_busy_timeout(db, 10000);
   execute(db, "PRAGMA synchronous=FULL");
@@ -46,7 +47,7 @@ int main(int argc, char **argv) {
               " status TEXT NOT NULL, started_at TEXT, finished_at TEXT, exit_code INTEGER,"
               " PRIMARY KEY(job, date)) WITHOUT ROWID");
   execute(db, "BEGIN IMMEDIATE");
-  sqlite3_stmt *claim = prepared(db,
+  sqlite3_stmt* claim = prepared(db,
                                  "INSERT INTO run(job, date, status, started_at) VALUES(?1, ?2, "
                                  "'pending', datetime('now')) ON CONFLICT DO NOTHING",
                                  argv[2], argv[3]);
@@ -61,7 +62,7 @@ int main(int argc, char **argv) {
         waitpid(pid, &status, 0) != pid)
       return 69;
     execute(db, "BEGIN IMMEDIATE");
-    sqlite3_stmt *result = prepared(db,
+    sqlite3_stmt* result = prepared(db,
                                     "UPDATE run SET status = ?3, finished_at = datetime('now'), "
                                     "exit_code = ?4 WHERE job = ?1 AND date = ?2",
                                     argv[2], argv[3]);

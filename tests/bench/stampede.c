@@ -20,11 +20,11 @@ static double now_ms(void) {
 }
 
 /* Forked and ready before the signal is given, so that only the command itself is timed. */
-static void become(char **argv, int number, int signal_fd) {
+static void become(char** argv, int number, int signal_fd) {
   char text[16];
   char byte;
   snprintf(text, sizeof text, "%d", number);
-  for (char **word = argv; *word != NULL; ++word)
+  for (char** word = argv; *word != NULL; ++word)
     if (strcmp(*word, "@n") == 0)
       *word = text;
   while (read(signal_fd, &byte, 1) < 0 && errno == EINTR) {
@@ -33,7 +33,7 @@ static void become(char **argv, int number, int signal_fd) {
   _exit(127);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int signal_fds[2];
   if (argc < 3 || pipe(signal_fds) != 0)
     return 64;

@@ -17,14 +17,14 @@
 #include <sys/wait.h>
 #include <time.h>
 
-extern char **environ;
+extern char** environ;
 
 enum { k_commands = 8, k_arguments = 64 };
 
-static char *g_command[k_commands][k_arguments];
+static char* g_command[k_commands][k_arguments];
 static int g_untimed[k_commands];
 
-static void fail(const char *what, const char *which, int error) {
+static void fail(const char* what, const char* which, int error) {
   fprintf(stderr, "stopwatch: %s: %s%s%s\n", which, what, error ? ": " : "",
           error ? strerror(error) : "");
   exit(1);
@@ -36,7 +36,7 @@ static double now_us(void) {
   return (double)at.tv_sec * 1e6 + (double)at.tv_nsec / 1e3;
 }
 
-static double run(char *const argv[]) {
+static double run(char* const argv[]) {
   pid_t pid = 0;
   int status = 0;
   const double begin = now_us();
@@ -53,14 +53,14 @@ static double run(char *const argv[]) {
 }
 
 /* The day with this number after 1990-01-01, as YYYY-MM-DD. */
-static void date_of(long day, char *text, size_t size) {
+static void date_of(long day, char* text, size_t size) {
   const time_t at = 631152000 + (time_t)day * 86400;
   struct tm utc;
   gmtime_r(&at, &utc);
   strftime(text, size, "%Y-%m-%d", &utc);
 }
 
-static int read_commands(char **word) {
+static int read_commands(char** word) {
   int commands = 0;
   while (*word != NULL) {
     if (strcmp(*word, "--") != 0 || commands == k_commands)
@@ -83,11 +83,11 @@ static int read_commands(char **word) {
   return commands;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc < 4)
     fail("usage: stopwatch ROUNDS [--start N] -- COMMAND...", argv[0], 0);
   const long rounds = strtol(argv[1], NULL, 10);
-  char **word = argv + 2;
+  char** word = argv + 2;
   long day = 0;
   if (strcmp(*word, "--start") == 0) {
     day = strtol(word[1], NULL, 10);
@@ -100,9 +100,9 @@ int main(int argc, char **argv) {
     for (int turn = 0; turn < commands; ++turn) {
       /* Who comes first changes, so that nobody always follows the same neighbour. */
       const int which = (int)((turn + round) % commands);
-      char *line[k_arguments];
+      char* line[k_arguments];
       for (int i = 0; i < k_arguments; ++i) {
-        char *given = g_command[which][i];
+        char* given = g_command[which][i];
         line[i] = given != NULL && strcmp(given, "@date") == 0 ? date : given;
         if (given == NULL)
           break;
