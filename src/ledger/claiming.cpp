@@ -59,6 +59,7 @@ class Claiming {
   void write_run(const core::ClaimedRun& claimed, const std::optional<Row>& row);
   void write_attempt(const core::ClaimedRun& claimed);
   [[nodiscard]] std::optional<core::Unsettled> unsettled(const Found& found);
+  void give_back(const core::ClaimedRun& claimed, SpoolSlot& slot) const noexcept;
   [[nodiscard]] core::Claimed start(const Found& found, bool new_generation);
 
   std::shared_ptr<Store> m_store;
@@ -247,6 +248,29 @@ void Claiming::remember_spool() {
   }
 }
 
+/// After a commit that failed. What was written of it may stand in the log nevertheless, and then
+/// the next process to open the ledger takes it for a claim. So the spool says that nothing was
+/// started.
+void Claiming::give_back(const core::ClaimedRun& claimed, SpoolSlot& slot) const noexcept {
+  try {
+    if (slot) {
+      slot.write({m_writing.meta().ledger_id,
+                  claimed.run_id,
+                  claimed.serial,
+                  claimed.token,
+                  m_writing.now(),
+                  {.status = core::RunStatus::failed,
+                   .never_started = true,
+                   .exit_code = std::nullopt,
+                   .signal = std::nullopt,
+                   .usage = {},
+                   .note = "the claim could not be made durable"}});
+    }
+  } catch (const std::exception&) {
+    // Then the date is held if the claim stands: what matters is the first error.
+  }
+}
+
 core::Claimed Claiming::start(const Found& found, bool new_generation) {
   core::ClaimedRun claimed = next_attempt(new_generation);
   Meta& meta = m_writing.meta();
@@ -271,7 +295,12 @@ core::Claimed Claiming::start(const Found& found, bool new_generation) {
   meta.last_serial = claimed.serial;
   meta.last_token = std::max(meta.last_token, claimed.token.value);
   meta.life_id = m_writing.life().id();
-  commit();
+  try {
+    commit();
+  } catch (const core::Error&) {
+    give_back(claimed, slot);
+    throw;
+  }
   return {std::make_unique<SqliteClaim>(m_store, std::move(claimed), meta.ledger_id,
                                         std::move(life), std::move(slot)),
           std::move(told)};

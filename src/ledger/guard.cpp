@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "os/file.hpp"
 #include "os/file_lock.hpp"
+#include "os/retry.hpp"
 
 #include <sys/file.h>
 
@@ -11,7 +12,7 @@ namespace oncerun::ledger {
 Guard::Held::~Held() {
   if (m_fd >= 0) {
     // Explicitly: the descriptor stays open for the next time.
-    ::flock(m_fd, LOCK_UN);
+    os::retry([this] { return ::flock(m_fd, LOCK_UN); });
   }
 }
 
@@ -32,8 +33,11 @@ Guard::Held Guard::lock(const os::Deadline& deadline, const core::StopRequest& s
                             std::to_string((wait.count() + 500) / 1000) + " s",
                         "see who holds it, for example with `fuser -v " + m_path + "`");
     }
-    if (os::is_same_file(m_fd.get(), m_path)) {
-      return Held(m_fd.get());
+    {
+      Held held(m_fd.get()); // let go of if the look fails
+      if (os::is_same_file(m_fd.get(), m_path)) {
+        return held;
+      }
     }
     // Somebody removed or replaced the file: what we hold excludes nobody.
     m_fd.reset();

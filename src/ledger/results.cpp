@@ -189,11 +189,17 @@ std::vector<SpoolEntry> post_spooled(Writing& writing) {
         keep("cannot be read");
         continue;
       }
-      if (entry.result->ledger_id != writing.meta().ledger_id) {
+      const bool ours = entry.result->ledger_id == writing.meta().ledger_id;
+      const auto attempt = ours ? late_attempt(writing.db(), *entry.result) : std::nullopt;
+      if (!attempt && entry.result->result.never_started) {
+        // Its claim was given back, and is not there: nothing of it is left to be told.
+        posted.push_back(std::move(entry));
+        continue;
+      }
+      if (!ours) {
         keep("belongs to another ledger");
         continue;
       }
-      const auto attempt = late_attempt(writing.db(), *entry.result);
       if (!attempt) {
         keep("belongs to an attempt that the ledger does not know");
         continue;

@@ -1,154 +1,26 @@
 #include "ledger/sqlite_db.hpp"
 
 #include "ledger/database_error.hpp"
+#include "ledger/file_calls.hpp"
 #include "ledger/passive_uri.hpp"
+#include "ledger/sqlite_files.hpp"
 #include "os/file.hpp"
 
-#include <sqlite3.h>
-
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 namespace oncerun::ledger {
 
 namespace {
 
-constexpr const char* k_vfs_name = "oncerun";
 constexpr std::chrono::milliseconds k_default_wait{10'000};
 /// How long to rest at most before SQLite's locks are tried again. Our own processes queue at the
 /// guard, so that only foreign ones (a shell, an application) are waited for like this.
 constexpr int k_longest_rest_ms = 25;
-
-// ---- a thin layer over SQLite's own file access -------------------------------------------------
-
-sqlite3_vfs* g_base = nullptr;
-sqlite3_vfs g_vfs{};
-/// SQLite's methods for a database file, with xShmMap replaced.
-sqlite3_io_methods g_methods{};
-const sqlite3_io_methods* g_base_methods = nullptr;
-
-/// Fills the pages of the shared memory at once: on a full disk a later touch of a page that has no
-/// block would end the process by SIGBUS; here it is an error that SQLite can report.
-int map_shared_memory(sqlite3_file* file, int region, int size, int extend,
-                      void volatile** memory) {
-  const int code = g_base_methods->xShmMap(file, region, size, extend, memory);
-  if (code != SQLITE_OK || *memory == nullptr) {
-    return code;
-  }
-  void* begin = const_cast<void*>(*memory);
-  int error = 0;
-  do {
-    error = ::madvise(begin, static_cast<std::size_t>(size), MADV_POPULATE_WRITE) == 0 ? 0 : errno;
-  } while (error == EINTR || error == EAGAIN);
-  // EINVAL: a kernel before 5.14. ENOMEM is about memory, the others about the file's blocks.
-  if (error == 0 || error == EINVAL) {
-    return SQLITE_OK;
-  }
-  *memory = nullptr;
-  return error == ENOMEM ? SQLITE_NOMEM : SQLITE_FULL;
-}
-
-/// While a passive look goes on. SQLite before 3.51 cannot read, without its shared memory, a WAL
-/// that has a header and nothing else (a process died there): it tries a hundred times with ever
-/// longer pauses, ten seconds in all, before it says SQLITE_PROTOCOL. Then another access works at
-/// once, so the pauses are kept short.
-bool g_looking = false;
-
-class Looking {
- public:
-  explicit Looking(bool passive) noexcept { g_looking = passive; }
-  Looking(const Looking&) = delete;
-  Looking& operator=(const Looking&) = delete;
-  ~Looking() { g_looking = false; }
-};
-
-int pause(sqlite3_vfs* vfs, int microseconds) {
-  constexpr int k_longest_us = 100;
-  return g_base->xSleep(vfs, g_looking ? std::min(microseconds, k_longest_us) : microseconds);
-}
-
-int open_file(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out_flags) {
-  int code = SQLITE_CANTOPEN;
-  if ((flags & SQLITE_OPEN_WAL) != 0) {
-    // With CREATE, SQLite would sync the folder at the first commit of each connection. The WAL is
-    // kept, so that it is there but for the first time.
-    code = g_base->xOpen(&g_vfs, name, file, flags & ~SQLITE_OPEN_CREATE, out_flags);
-  }
-  if ((code & 0xFF) == SQLITE_CANTOPEN) {
-    code = g_base->xOpen(&g_vfs, name, file, flags, out_flags);
-  }
-  if (code == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB) != 0 && file->pMethods != nullptr) {
-    if (g_base_methods == nullptr) {
-      g_base_methods = file->pMethods;
-      g_methods = *file->pMethods;
-      g_methods.xShmMap = map_shared_memory;
-    }
-    if (file->pMethods == g_base_methods) {
-      file->pMethods = &g_methods;
-    }
-  }
-  return code;
-}
-
-/// fs.protected_regular (proc_sys_fs(5)) refuses O_CREAT on another user's existing file in a
-/// sticky folder, even to root; without O_CREAT the same file opens.
-int open_call(const char* path, int flags, int mode) {
-  if ((flags & O_CREAT) != 0 && (flags & O_EXCL) == 0) {
-    const int fd = ::open(path, flags & ~O_CREAT);
-    if (fd >= 0 || errno != ENOENT) {
-      return fd;
-    }
-  }
-  return ::open(path, flags, mode);
-}
-
-/// As root SQLite gives -wal and -shm to the database's owner at each open. Where they are his
-/// already, the call would still change their inodes, and a look must change nothing.
-int chown_call(int fd, uid_t owner, gid_t group) {
-  struct stat info {};
-  if (::fstat(fd, &info) == 0 && info.st_uid == owner && info.st_gid == group) {
-    return 0;
-  }
-  return ::fchown(fd, owner, group);
-}
-
-void initialise_library() {
-  static bool s_done = false;
-  if (s_done) {
-    return;
-  }
-  // No page cache made in advance; a run touches a few dozen pages.
-  sqlite3_config(SQLITE_CONFIG_PAGECACHE, nullptr, 0, 0);
-  sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-  sqlite3_initialize();
-  g_base = sqlite3_vfs_find(nullptr);
-  if (g_base == nullptr) {
-    throw core::Error(core::Outcome::internal, "SQLite has no file system layer");
-  }
-  g_vfs = *g_base;
-  g_vfs.zName = k_vfs_name;
-  g_vfs.pNext = nullptr;
-  g_vfs.xOpen = open_file;
-  g_vfs.xSleep = pause;
-  sqlite3_vfs_register(&g_vfs, 0);
-  if (g_base->iVersion >= 3 && g_base->xSetSystemCall != nullptr) {
-    g_base->xSetSystemCall(g_base, "open", reinterpret_cast<sqlite3_syscall_ptr>(open_call));
-    g_base->xSetSystemCall(g_base, "fchown", reinterpret_cast<sqlite3_syscall_ptr>(chown_call));
-  }
-  s_done = true;
-}
 
 /// SQLITE_TRANSIENT without its old-style cast: SQLite copies the text.
 sqlite3_destructor_type transient() noexcept {
@@ -182,7 +54,7 @@ struct Connection {
   }
 
   [[noreturn]] void fail(int code) const;
-  [[noreturn]] void fail_to_access(int primary, const std::string& text) const;
+  [[noreturn]] void fail_to_access(int primary, const std::string& text, int fault) const;
   void check(int code) const {
     if (code != SQLITE_OK) {
       fail(code);
@@ -193,6 +65,13 @@ struct Connection {
 void Connection::fail(int code) const {
   const int primary = code & 0xFF;
   const std::string text = sqlite3_errstr(code);
+  const int fault = take_fault();
+  const bool cannot_lock = (primary == SQLITE_PROTOCOL && access != Database::Access::passive) ||
+                           (primary == SQLITE_BUSY && stop_signal() == 0 && fault == ENOLCK);
+  if (fault != 0 && (primary == SQLITE_CORRUPT || cannot_lock)) {
+    // What could not be read is not damaged, and what cannot be locked is not held by others.
+    fail_to_access(SQLITE_IOERR, text, fault);
+  }
   switch (primary) {
   case SQLITE_BUSY:
   case SQLITE_LOCKED:
@@ -210,23 +89,24 @@ void Connection::fail(int code) const {
   case SQLITE_CORRUPT:
     throw damaged_error(path, text);
   case SQLITE_NOMEM:
-    throw core::Error(core::Outcome::unavailable, "no memory to use " + path);
+    throw core::Error(core::Outcome::unavailable,
+                      "cannot use " + path + ": " + std::strerror(ENOMEM));
   case SQLITE_FULL:
   case SQLITE_IOERR:
   case SQLITE_READONLY:
   case SQLITE_CANTOPEN:
   case SQLITE_PERM:
-    fail_to_access(primary, text);
+    fail_to_access(primary, text, fault);
   default:
     throw statement_error(path, db != nullptr ? sqlite3_errmsg(db) : text.c_str(),
                           primary == SQLITE_MISUSE || primary == SQLITE_RANGE);
   }
 }
 
-void Connection::fail_to_access(int primary, const std::string& text) const {
-  // SQLite keeps the errno of these two alone.
+void Connection::fail_to_access(int primary, const std::string& text, int fault) const {
+  // SQLite keeps the errno of these two alone, and not always.
   const bool has_errno = db != nullptr && (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN);
-  const int error = has_errno ? sqlite3_system_errno(db) : 0;
+  const int error = fault == 0 && has_errno ? sqlite3_system_errno(db) : fault;
   const bool refused = primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY;
   const bool needs_recovery = access == Database::Access::read_only && primary == SQLITE_READONLY;
   if ((access == Database::Access::passive && refused) || needs_recovery) {
@@ -315,6 +195,7 @@ void Database::Close::operator()(Connection* connection) const noexcept {
 
 Database Database::open(const std::string& path, Access access, core::Outcome refusal) {
   initialise_library();
+  (void)take_fault(); // of another connection
   Database database(new Connection);
   Connection& connection = *database.m_connection;
   connection.path = path;
@@ -427,6 +308,10 @@ void Database::rollback() noexcept {
 bool Database::has_moved() const noexcept {
   int moved = 0;
   sqlite3_file_control(m_connection->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved != 0) {
+    // SQLite takes a look that failed for a file that is gone.
+    sqlite3_file_control(m_connection->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  }
   return moved != 0;
 }
 

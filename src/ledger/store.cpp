@@ -15,6 +15,8 @@ namespace oncerun::ledger {
 namespace {
 
 constexpr std::chrono::milliseconds k_look_wait{10'000};
+/// For a lock on the database that another program than oncerun holds.
+constexpr std::chrono::milliseconds k_foreign_wait{10'000};
 /// What a result's commit needs at most: some 14 pages.
 constexpr off_t k_wal_room = 64 * 1024;
 
@@ -214,10 +216,23 @@ std::vector<Spool> Store::spools(Database& database, const Meta& meta) const {
 
 FileIdentity Store::log_identity() const {
   struct stat info {};
-  if (::stat((m_path + "-wal").c_str(), &info) != 0) {
-    return {};
+  for (int tries = 0; tries < 2; ++tries) { // a look that fails once proves nothing
+    if (::stat((m_path + "-wal").c_str(), &info) == 0) {
+      return {info.st_dev, info.st_ino};
+    }
   }
-  return {info.st_dev, info.st_ino};
+  return {};
+}
+
+void Store::sync_new_log() const {
+  struct stat info {};
+  if (::stat((m_path + "-wal").c_str(), &info) == 0 && info.st_size > 0) {
+    return;
+  }
+  const std::string folder = os::parent_of(m_path);
+  if (const int error = os::sync_directory(folder); error != 0) {
+    throw os::unwritable_error("sync", folder, error);
+  }
 }
 
 void Store::remember_change(std::int64_t change) noexcept {
@@ -259,9 +274,14 @@ Writing::Writing(Store& store, const os::Deadline& deadline, const core::StopReq
     database = &store.writer(deadline, stop);
     store.warm_up(*database);
   }
+  // Behind the guard other starts queue, and each is through in milliseconds: that may take as long
+  // as it takes. Whoever still holds the database itself is somebody else's program.
+  const os::Deadline store_deadline = os::Deadline::after(k_foreign_wait);
+  database->set_wait(store_deadline.left() < deadline.left() ? store_deadline : deadline, stop);
   store.use_wal(*database);
   m_database = database;
   m_transaction.emplace(*database);
+  store.sync_new_log();
   m_now = os::now_text();
   std::optional<Meta> meta = read_current_meta(*database);
   const bool made = !meta && ensure_schema(*database);

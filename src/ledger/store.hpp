@@ -84,6 +84,9 @@ class Store {
 
   /// Of the write-ahead log, which SQLite itself never looks at again once it is open.
   [[nodiscard]] FileIdentity log_identity() const;
+  /// Before the first commit into a new log: makes the names of all files in the folder durable.
+  /// What SQLite does about that cannot fail, and so proves nothing. Throws Error (unwritable).
+  void sync_new_log() const;
   /// After the commit of count_change(): a copy from before it is seen as one. Never throws.
   void remember_change(std::int64_t change) noexcept;
   void remember_change(os::LifeFile& life, std::int64_t change) noexcept;

@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "os/file.hpp"
+#include "os/retry.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,6 +30,10 @@ void refuse_if(int error, std::string_view what, const std::string& path) {
   if (error != 0) {
     throw unwritable_error(what, path, error);
   }
+}
+
+int try_lock(int fd) noexcept {
+  return retry([&] { return flock(fd, LOCK_EX | LOCK_NB); });
 }
 
 std::string last_component(const std::string& path) {
@@ -115,7 +120,7 @@ void AtomicFile::open_temporary() {
     error = m_fd ? 0 : errno;
     // EISDIR and ENOENT come from kernels, EOPNOTSUPP and EINVAL from file systems, without it.
     if (error != EOPNOTSUPP && error != EISDIR && error != ENOENT && error != EINVAL) {
-      if (error == 0 && flock(m_fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (error == 0 && try_lock(m_fd.get()) != 0) {
         error = errno;
       }
       refuse_if(error, in_folder("make the temporary file for"), parent_of(m_target));
@@ -129,8 +134,7 @@ void AtomicFile::open_temporary() {
     error = m_fd ? 0 : errno;
     // Somebody who clears leftovers away may be faster than our lock; then the file is gone.
     struct stat made {};
-    if (m_fd && flock(m_fd.get(), LOCK_EX | LOCK_NB) == 0 && fstat(m_fd.get(), &made) == 0 &&
-        made.st_nlink == 1) {
+    if (m_fd && try_lock(m_fd.get()) == 0 && fstat(m_fd.get(), &made) == 0 && made.st_nlink == 1) {
       m_temporary = std::move(name);
       return;
     }
@@ -149,7 +153,7 @@ std::string AtomicFile::in_folder(std::string_view what) const {
 std::string AtomicFile::fresh_name() const {
   constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz012345";
   std::array<unsigned char, k_random_letters> random{};
-  if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
+  if (retry([&] { return getrandom(random.data(), random.size(), 0); }) < 0) {
     throw unwritable_error("get random bytes for a file beside", m_target, errno);
   }
   std::string name = temporary_prefix(m_name);
@@ -163,10 +167,8 @@ void AtomicFile::allocate(std::size_t bytes) {
   if (bytes == 0) {
     return;
   }
-  int error = 0;
-  do {
-    error = fallocate(m_fd.get(), 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-  } while (error == EINTR);
+  const auto size = static_cast<off_t>(bytes);
+  int error = retry([&] { return fallocate(m_fd.get(), 0, 0, size); }) == 0 ? 0 : errno;
   if (error == EOPNOTSUPP) {
     error = write_at(m_fd.get(), std::string(bytes, '\0'), 0);
   }
@@ -228,12 +230,13 @@ void AtomicFile::commit(std::string_view content, bool durable) {
     throw unwritable_error("write", m_target, error);
   }
   // What was reserved and is not needed.
-  if (ftruncate(m_fd.get(), static_cast<off_t>(content.size())) != 0) {
+  const auto size = static_cast<off_t>(content.size());
+  if (retry([&] { return ftruncate(m_fd.get(), size); }) != 0) {
     throw unwritable_error("write", m_target, errno);
   }
   // Again: the old file may have been given to somebody else, or replaced, since.
   adopt_identity();
-  if (durable && fsync(m_fd.get()) != 0) {
+  if (durable && retry([&] { return fsync(m_fd.get()); }) != 0) {
     throw unwritable_error("sync", m_target, errno);
   }
   if (m_temporary.empty()) {
@@ -243,7 +246,7 @@ void AtomicFile::commit(std::string_view content, bool durable) {
     throw unwritable_error("replace", m_target, errno);
   }
   m_temporary.clear();
-  if (durable && fsync(m_folder.get()) != 0) {
+  if (durable && retry([&] { return fsync(m_folder.get()); }) != 0) {
     throw unwritable_error("sync the folder of", m_target, errno);
   }
 }
@@ -262,7 +265,7 @@ void remove_stale_temporaries(const std::string& path) noexcept try {
     }
     const UniqueFd left(
         openat(dirfd(folder.get()), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (left && flock(left.get(), LOCK_EX | LOCK_NB) == 0) {
+    if (left && try_lock(left.get()) == 0) {
       unlinkat(dirfd(folder.get()), entry->d_name, 0);
     }
   }

@@ -134,11 +134,16 @@ FileLock lock_file(int fd, const Deadline& deadline, const core::StopRequest& st
   }
 }
 
-bool is_same_file(int fd, const std::string& path) noexcept {
+bool is_same_file(int fd, const std::string& path) {
   struct stat held {};
   struct stat there {};
-  return fstat(fd, &held) == 0 && stat(path.c_str(), &there) == 0 && held.st_dev == there.st_dev &&
-         held.st_ino == there.st_ino;
+  if (fstat(fd, &held) == 0 && stat(path.c_str(), &there) == 0) {
+    return held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+  }
+  if (errno != ENOENT && errno != ENOTDIR) {
+    throw core::system_error(core::Outcome::unavailable, "look at", path, errno);
+  }
+  return false;
 }
 
 UniqueFd lock_path(const std::string& path, const std::function<UniqueFd()>& open,

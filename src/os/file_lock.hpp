@@ -22,8 +22,8 @@ enum class FileLock { taken, held_by_other, stopped };
                                  const std::string& path);
 
 /// Whether `fd` still is the file at `path` (fstat and stat agree): a lock on an unlinked or
-/// replaced file excludes nobody.
-[[nodiscard]] bool is_same_file(int fd, const std::string& path) noexcept;
+/// replaced file excludes nobody. Throws Error (unavailable) when that cannot be seen.
+[[nodiscard]] bool is_same_file(int fd, const std::string& path);
 
 /// The descriptor on which the lock of the file at `path` is held now; empty when somebody else
 /// holds it. Opens with `open`, locks, and begins anew when the file was deleted or replaced

@@ -20,10 +20,14 @@ namespace oncerun::os {
 
 namespace {
 
-/// The first line of a small file; empty if it cannot be read.
+/// The first line of a small file; empty if there is none or it may not be read. Anything else is
+/// an error (unavailable): a run that does not know its own boot could never be proven dead.
 std::string first_line(const char* path) {
   const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd) {
+    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES && errno != EPERM) {
+      throw core::system_error(core::Outcome::unavailable, "read", path, errno);
+    }
     return {};
   }
   std::array<char, 128> buffer{};
@@ -31,7 +35,10 @@ std::string first_line(const char* path) {
   do {
     count = ::read(fd.get(), buffer.data(), buffer.size());
   } while (count < 0 && errno == EINTR);
-  const std::string_view text(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  if (count < 0) {
+    throw core::system_error(core::Outcome::unavailable, "read", path, errno);
+  }
+  const std::string_view text(buffer.data(), static_cast<std::size_t>(count));
   return std::string(text.substr(0, text.find('\n')));
 }
 
@@ -61,6 +68,8 @@ core::OwnerIdentity this_process() {
     struct stat status {};
     if (::stat("/proc/self/ns/pid", &status) == 0) {
       identity.pid_namespace = status.st_ino;
+    } else if (errno == ENOMEM || errno == EIO) {
+      throw core::system_error(core::Outcome::unavailable, "look at", "/proc/self/ns/pid", errno);
     }
     return identity;
   }();

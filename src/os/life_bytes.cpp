@@ -5,6 +5,7 @@
 #include "os/clock.hpp"
 #include "os/file.hpp"
 #include "os/process.hpp"
+#include "os/retry.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -72,7 +73,7 @@ bool is_header(std::string_view text) noexcept {
 
 void write_durably(int fd, std::string_view text, std::size_t at, const std::string& path) {
   int error = write_at(fd, text, static_cast<off_t>(at));
-  if (error == 0 && ::fdatasync(fd) != 0) {
+  if (error == 0 && retry([&] { return ::fdatasync(fd); }) != 0) {
     error = errno;
   }
   if (error != 0) {
@@ -138,6 +139,11 @@ LifeFile LifeFile::look(const std::string& path) {
   file.m_path = path;
   file.m_fd = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file.m_fd) {
+    // Missing, or not ours to read, or a link: nothing can be proven by it. A fault is no such
+    // case.
+    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES && errno != ELOOP) {
+      throw core::system_error(core::Outcome::unavailable, "read", path, errno);
+    }
     return file;
   }
   const std::string header = read_header(file.m_fd.get(), path);
@@ -252,11 +258,12 @@ HeldLife HeldLife::take(const LifeFile& file, std::int64_t serial) {
   struct stat known {};
   struct stat owner {};
   struct stat tree {};
-  const bool seen = ::fstat(file.m_fd.get(), &known) == 0 &&
-                    ::fstat(held.m_owner.get(), &owner) == 0 &&
-                    ::fstat(held.m_tree.get(), &tree) == 0;
-  if (!seen || known.st_ino != owner.st_ino || known.st_dev != owner.st_dev ||
-      known.st_ino != tree.st_ino || known.st_dev != tree.st_dev) {
+  if (::fstat(file.m_fd.get(), &known) != 0 || ::fstat(held.m_owner.get(), &owner) != 0 ||
+      ::fstat(held.m_tree.get(), &tree) != 0) {
+    throw unwritable_error("look at", file.m_path, errno);
+  }
+  if (known.st_ino != owner.st_ino || known.st_dev != owner.st_dev || known.st_ino != tree.st_ino ||
+      known.st_dev != tree.st_dev) {
     throw core::Error(core::Outcome::unwritable, file.m_path + " was replaced while it was in use",
                       "leave the files beside the ledger alone while runs go on");
   }

@@ -22,7 +22,7 @@ class LifeFile {
   /// Throws Error (unwritable, config when it is no liveness file).
   [[nodiscard]] static LifeFile open(const std::string& path, const std::string& owner_of);
   /// For looking: opens read-only, makes nothing. `exists()` is false when the file is missing or
-  /// cannot be read, and then nothing can be proven by it.
+  /// may not be read, and then nothing can be proven by it. Throws Error (unavailable).
   [[nodiscard]] static LifeFile look(const std::string& path);
 
   [[nodiscard]] bool exists() const noexcept { return static_cast<bool>(m_fd); }

@@ -1,5 +1,6 @@
 #include "os/process.hpp"
 
+#include "core/error.hpp"
 #include "os/fd.hpp"
 
 #include <dirent.h>
@@ -26,12 +27,29 @@ struct CloseDirectory {
 };
 using Directory = std::unique_ptr<DIR, CloseDirectory>;
 
+/// What went wrong in a look at /proc, the first of it. That a process is gone or is somebody
+/// else's is no trouble; that nothing can be opened is, since then nobody seems to be there.
+struct Trouble {
+  int error = 0;
+  std::string path;
+
+  void note(int code, std::string_view where) {
+    const bool expected = code == ENOENT || code == ESRCH || code == EACCES || code == EPERM;
+    if (error == 0 && !expected) {
+      error = code;
+      path = where;
+    }
+  }
+};
+
 /// `path` is relative to the folder `at`.
-Directory open_directory(int at, const char* path) {
+Directory open_directory(int at, const char* path, Trouble& trouble) {
   UniqueFd fd(::openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   Directory directory(fd ? ::fdopendir(fd.get()) : nullptr);
   if (directory) {
     static_cast<void>(fd.release()); // closedir(3) closes it
+  } else {
+    trouble.note(errno, path);
   }
   return directory;
 }
@@ -53,8 +71,16 @@ std::string_view next_word(std::string_view& text) {
 
 /// Calls `visit(number, name)` for each entry of the folder whose name is a number.
 template<typename Visit>
-void for_each_number(DIR* directory, const Visit& visit) {
-  while (const dirent* entry = ::readdir(directory)) {
+void for_each_number(DIR* directory, Trouble& trouble, const Visit& visit) {
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory);
+    if (entry == nullptr) {
+      if (errno != 0) {
+        trouble.note(errno, "a folder of processes");
+      }
+      return;
+    }
     int number = 0;
     if (parse_number(std::string_view(entry->d_name), number)) {
       visit(number, std::string(entry->d_name));
@@ -63,10 +89,11 @@ void for_each_number(DIR* directory, const Visit& visit) {
 }
 
 /// Reads a file whole into `buffer`, whose memory is used again and again; false if that fails.
-bool read_whole(int at, const std::string& path, std::string& buffer) {
+bool read_whole(int at, const std::string& path, std::string& buffer, Trouble& trouble) {
   buffer.clear();
   const UniqueFd fd(::openat(at, path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd) {
+    trouble.note(errno, path);
     return false;
   }
   std::array<char, 16384> chunk;
@@ -74,6 +101,9 @@ bool read_whole(int at, const std::string& path, std::string& buffer) {
     const ssize_t count = ::read(fd.get(), chunk.data(), chunk.size());
     if (count < 0 && errno == EINTR) {
       continue;
+    }
+    if (count < 0) {
+      trouble.note(errno, path);
     }
     if (count <= 0) {
       return count == 0;
@@ -98,11 +128,11 @@ bool has_entry(std::string_view block, std::string_view entry) {
 
 /// The threads' folders below /proc/PID, for a process whose main thread has ended: /proc/PID then
 /// shows no files and no memory although the other threads run on (pthread_exit(3) in main).
-std::vector<std::string> threads_of(int proc, const std::string& pid) {
+std::vector<std::string> threads_of(int proc, const std::string& pid, Trouble& trouble) {
   std::vector<std::string> folders;
   const std::string path = pid + "/task";
-  if (const Directory tasks = open_directory(proc, path.c_str())) {
-    for_each_number(tasks.get(), [&](int, const std::string& name) {
+  if (const Directory tasks = open_directory(proc, path.c_str(), trouble)) {
+    for_each_number(tasks.get(), trouble, [&](int, const std::string& name) {
       if (name != pid) {
         folders.push_back(path + "/" + name);
       }
@@ -111,13 +141,13 @@ std::vector<std::string> threads_of(int proc, const std::string& pid) {
   return folders;
 }
 
-bool environment_has(int proc, const std::string& pid, std::string_view entry,
-                     std::string& buffer) {
-  if (read_whole(proc, pid + "/environ", buffer) && !buffer.empty()) {
+bool environment_has(int proc, const std::string& pid, std::string_view entry, std::string& buffer,
+                     Trouble& trouble) {
+  if (read_whole(proc, pid + "/environ", buffer, trouble) && !buffer.empty()) {
     return has_entry(buffer, entry);
   }
-  for (const std::string& thread : threads_of(proc, pid)) {
-    if (read_whole(proc, thread + "/environ", buffer) && !buffer.empty()) {
+  for (const std::string& thread : threads_of(proc, pid, trouble)) {
+    if (read_whole(proc, thread + "/environ", buffer, trouble) && !buffer.empty()) {
       return has_entry(buffer, entry);
     }
   }
@@ -163,18 +193,19 @@ enum class Holds { no_descriptors, no, yes };
 /// Whether a descriptor in `folder`/fd holds the byte. fdinfo is asked first and the file itself
 /// only then: a stat of each descriptor could hang on a dead network file system, and the device
 /// in fdinfo is not the one that stat shows on btrfs and overlayfs.
-Holds folder_holds(int proc, const std::string& folder, const Byte& byte, std::string& buffer) {
-  const Directory fds = open_directory(proc, (folder + "/fd").c_str());
+Holds folder_holds(int proc, const std::string& folder, const Byte& byte, std::string& buffer,
+                   Trouble& trouble) {
+  const Directory fds = open_directory(proc, (folder + "/fd").c_str(), trouble);
   Holds holds = Holds::no_descriptors;
   if (!fds) {
     return holds;
   }
-  for_each_number(fds.get(), [&](int, const std::string& name) {
+  for_each_number(fds.get(), trouble, [&](int, const std::string& name) {
     char first = '\0';
     holds = holds == Holds::yes ? Holds::yes : Holds::no;
     // Only what has a path can be a file: the cheap way to pass over sockets and pipes.
     if (holds == Holds::yes || ::readlinkat(::dirfd(fds.get()), name.c_str(), &first, 1) != 1 ||
-        first != '/' || !read_whole(proc, folder + "/fdinfo/" + name, buffer) ||
+        first != '/' || !read_whole(proc, folder + "/fdinfo/" + name, buffer, trouble) ||
         !locks_byte(buffer, byte.offset)) {
       return;
     }
@@ -187,20 +218,25 @@ Holds folder_holds(int proc, const std::string& folder, const Byte& byte, std::s
   return holds;
 }
 
-/// Every pid of /proc but our own for which `matches(proc, name)` says so.
+/// Every pid of /proc but our own for which `matches(proc, name, trouble)` says so. Throws if it
+/// found nobody in a walk that was not whole.
 template<typename Matches>
 std::vector<pid_t> matching_processes(const Matches& matches) {
   std::vector<pid_t> pids;
-  const Directory proc = open_directory(AT_FDCWD, "/proc");
-  if (!proc) {
-    return pids;
+  Trouble trouble;
+  if (const Directory proc = open_directory(AT_FDCWD, "/proc", trouble)) {
+    const pid_t self = ::getpid();
+    for_each_number(proc.get(), trouble, [&](pid_t pid, const std::string& name) {
+      if (pid != self && matches(::dirfd(proc.get()), name, trouble)) {
+        pids.push_back(pid);
+      }
+    });
   }
-  const pid_t self = ::getpid();
-  for_each_number(proc.get(), [&](pid_t pid, const std::string& name) {
-    if (pid != self && matches(::dirfd(proc.get()), name)) {
-      pids.push_back(pid);
-    }
-  });
+  if (pids.empty() && trouble.error != 0) {
+    throw core::system_error(core::Outcome::unavailable, "look at the processes in",
+                             trouble.path == "/proc" ? trouble.path : "/proc: " + trouble.path,
+                             trouble.error);
+  }
   return pids;
 }
 
@@ -231,7 +267,8 @@ std::optional<Process> parse_stat(std::string_view line) {
 
 std::optional<Process> find_process(pid_t pid) {
   std::string text;
-  if (!read_whole(AT_FDCWD, "/proc/" + std::to_string(pid) + "/stat", text)) {
+  Trouble ignored;
+  if (!read_whole(AT_FDCWD, "/proc/" + std::to_string(pid) + "/stat", text, ignored)) {
     return std::nullopt;
   }
   return parse_stat(text);
@@ -240,12 +277,13 @@ std::optional<Process> find_process(pid_t pid) {
 std::vector<Process> list_processes() {
   std::vector<Process> processes;
   std::string text;
-  const Directory proc = open_directory(AT_FDCWD, "/proc");
+  Trouble ignored;
+  const Directory proc = open_directory(AT_FDCWD, "/proc", ignored);
   if (!proc) {
     return processes;
   }
-  for_each_number(proc.get(), [&](int, const std::string& name) {
-    if (read_whole(::dirfd(proc.get()), name + "/stat", text)) {
+  for_each_number(proc.get(), ignored, [&](int, const std::string& name) {
+    if (read_whole(::dirfd(proc.get()), name + "/stat", text, ignored)) {
       if (const auto process = parse_stat(text)) {
         processes.push_back(*process);
       }
@@ -285,26 +323,28 @@ std::vector<Process> descendants(pid_t root, const std::vector<Process>& all) {
 
 std::vector<pid_t> processes_with_environment(std::string_view entry) {
   std::string buffer;
-  return matching_processes(
-      [&](int proc, const std::string& pid) { return environment_has(proc, pid, entry, buffer); });
+  return matching_processes([&](int proc, const std::string& pid, Trouble& trouble) {
+    return environment_has(proc, pid, entry, buffer, trouble);
+  });
 }
 
 bool has_environment(pid_t pid, std::string_view entry) {
   std::string buffer;
-  return environment_has(AT_FDCWD, "/proc/" + std::to_string(pid), entry, buffer);
+  Trouble ignored;
+  return environment_has(AT_FDCWD, "/proc/" + std::to_string(pid), entry, buffer, ignored);
 }
 
 std::vector<pid_t> processes_holding_byte(dev_t device, ino_t inode, long long offset) {
   std::string buffer;
   const Byte byte{device, inode, offset};
-  return matching_processes([&](int proc, const std::string& pid) {
-    const Holds holds = folder_holds(proc, pid, byte, buffer);
+  return matching_processes([&](int proc, const std::string& pid, Trouble& trouble) {
+    const Holds holds = folder_holds(proc, pid, byte, buffer, trouble);
     if (holds != Holds::no_descriptors) {
       return holds == Holds::yes;
     }
-    const auto threads = threads_of(proc, pid);
+    const auto threads = threads_of(proc, pid, trouble);
     return std::any_of(threads.begin(), threads.end(), [&](const std::string& thread) {
-      return folder_holds(proc, thread, byte, buffer) == Holds::yes;
+      return folder_holds(proc, thread, byte, buffer, trouble) == Holds::yes;
     });
   });
 }
@@ -317,7 +357,8 @@ unsigned long long pid_namespace_of(pid_t pid) {
 
 std::string process_label(pid_t pid) {
   std::string name;
-  const bool found = read_whole(AT_FDCWD, "/proc/" + std::to_string(pid) + "/comm", name);
+  Trouble ignored;
+  const bool found = read_whole(AT_FDCWD, "/proc/" + std::to_string(pid) + "/comm", name, ignored);
   if (!found || name.empty()) {
     return "pid " + std::to_string(pid);
   }

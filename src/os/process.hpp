@@ -10,7 +10,8 @@
 namespace oncerun::os {
 
 // Everything here is a look at /proc: what ends meanwhile or may not be read is passed over, and
-// without /proc nothing is found. A pid alone proves nothing a moment later.
+// without /proc nothing is found. A pid alone proves nothing a moment later. The two searches that
+// prove a death throw Error (unavailable) when they find nobody because /proc could not be read.
 
 struct Process {
   pid_t pid = 0;

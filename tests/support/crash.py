@@ -202,6 +202,7 @@ class CrashCase(Case):
         self.job_script("job", EFFECT + SUCCESS)
         self.check = self.script("check", CHECK_SCRIPT)
         self.world = None
+        self.usual_words = ""  # on stderr, of the column's undisturbed run
         self._alive = []
         self.addCleanup(lambda: [os.close(pipe) for pipe in self._alive])
 
@@ -379,6 +380,7 @@ class CrashCase(Case):
         run = self.call(column, prefix=[*traced(self.path("trace")), "-s", "4096"])
         self.assertIn(run.wait(60), column.ends, run.err)
         self.nobody_left()
+        self.usual_words = run.err
         return [before, self.read(self.st), *column.seen, *documents(self.lines("trace"))]
 
 
@@ -403,8 +405,9 @@ def documents(trace):
 
 
 def part(found, first, last):
-    """The points from the first call of one name to the next call of another."""
-    names = [point.name for point in found]
+    """The points, or pairs with a point, from the first call of one name to the next of another."""
+    names = [getattr(entry, "name", entry[0]) for entry in found]
+    names = [getattr(name, "name", name) for name in names]
     start = names.index(first) if first else 0
     return found[start:names.index(last, start) + 1] if last else found[start:]
 

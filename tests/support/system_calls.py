@@ -23,19 +23,25 @@ def traced(path):
     return ["strace", "-o", path]
 
 
-def points(path):
-    """The points of a trace, in the order in which they were passed; without the first execve."""
+def calls(path):
+    """(point, line) of each call of a trace, in the order in which they were passed; without the
+    first execve."""
     counts, found = collections.Counter(), []
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             if match := re.match(r"([a-z][a-z0-9_]*)\(", line):
                 counts[match.group(1)] += 1
-                found.append(Point(match.group(1), counts[match.group(1)]))
+                found.append((Point(match.group(1), counts[match.group(1)]), line.rstrip("\n")))
     return found[1:]
 
 
-def _inject(point, what, log):
-    return ["strace", "-o", log or os.devnull, "-e", f"trace={point.name}", "-e",
+def points(path):
+    """The points of a trace, in the order in which they were passed; without the first execve."""
+    return [point for point, _ in calls(path)]
+
+
+def _inject(point, what, log, *also):
+    return ["strace", "-o", log or os.devnull, "-e", "trace=" + ",".join({point.name, *also}), "-e",
             f"inject={point.name}:{what}:when={point.number}"]
 
 
@@ -44,6 +50,8 @@ def killed_at(point, log=None):
     return _inject(point, "signal=KILL", log)
 
 
-def failed_at(point, error, log=None):
-    """A prefix: that call is not executed and returns this error ("EIO", …)."""
-    return _inject(point, f"error={error}", log)
+def failed_at(point, error, log=None, *also):
+    """A prefix: that call is not executed and returns this error ("EIO", …). The log names the files
+    of descriptors, and tells of the calls in `also`, too."""
+    prefix = _inject(point, f"error={error}", log, *also)
+    return [prefix[0], "-y", *prefix[1:]]
