@@ -90,7 +90,18 @@ int open_file(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int
   if ((flags & SQLITE_OPEN_WAL) != 0) {
     // With CREATE, SQLite would sync the folder at the first commit of each connection. The WAL is
     // kept, so that it is there but for the first time.
-    code = g_base->xOpen(&g_vfs, name, file, flags & ~SQLITE_OPEN_CREATE, out_flags);
+    int got = 0;
+    code = g_base->xOpen(&g_vfs, name, file, flags & ~SQLITE_OPEN_CREATE, &got);
+    if (out_flags != nullptr) {
+      *out_flags = got;
+    }
+    // Missing when SQLite tried to open it for writing and there when it then tried for reading:
+    // somebody made it in between. A log that is open for reading makes the ledger read-only.
+    if (code == SQLITE_OK && (flags & SQLITE_OPEN_READWRITE) != 0 &&
+        (got & SQLITE_OPEN_READONLY) != 0) {
+      (void)file->pMethods->xClose(file);
+      code = SQLITE_CANTOPEN;
+    }
   }
   if ((code & 0xFF) == SQLITE_CANTOPEN) {
     code = g_base->xOpen(&g_vfs, name, file, flags, out_flags);
