@@ -55,10 +55,10 @@ const std::set<std::string>& names_of_ours() {
 std::string contents(const std::string& path, bool ours) {
   const fuzz::Sqlite database(path);
   std::string text;
-  const std::string names = database.query("SELECT name FROM sqlite_schema ORDER BY rowid");
+  const std::string names =
+      database.query("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid");
   for (const std::string& name : fuzz::split(names, '\n')) {
-    const bool is_ours = names_of_ours().contains(name) || name.starts_with("sqlite_autoindex");
-    if (name.empty() || (is_ours && !ours)) {
+    if (name.empty() || (names_of_ours().contains(name) && !ours)) {
       continue;
     }
     std::string quoted = name;
