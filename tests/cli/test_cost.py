@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import tempfile
 
-from oncerun_test import BINARY, DONE, Case, is_sanitized, main
+from oncerun_test import BINARY, DONE, Case, is_instrumented, main
 
 SYNCS = "fsync,fdatasync,sync_file_range,msync,sync,syncfs"
 
@@ -82,7 +82,7 @@ class Cost(Case):
 
     def test_the_wal_stays_short_over_5000_runs(self):
         # Where each start takes a tenth of a second, a tenth of them still fill a WAL many times.
-        runs = 500 if is_sanitized(BINARY) else 5000
+        runs = 500 if is_instrumented(BINARY) else 5000
         # In memory where there is such a place: its length does not depend on the disk's speed.
         shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         with tempfile.TemporaryDirectory(prefix="oncerun-test-", dir=shared) as folder:
@@ -105,12 +105,12 @@ class Cost(Case):
         print(f"longest WAL: {frames} frames")
         self.assertLess(frames, 300)
 
-    def skip_under_sanitizers(self):
-        if is_sanitized(BINARY):
-            self.skip("a sanitizer's program is not the one that is shipped")
+    def skip_if_instrumented(self):
+        if is_instrumented(BINARY):
+            self.skip("a program with instruments in it is not the one that is shipped")
 
     def test_only_the_c_library_is_loaded_at_the_start(self):
-        self.skip_under_sanitizers()
+        self.skip_if_instrumented()
         self.need("readelf")
         dynamic = subprocess.run(["readelf", "-d", BINARY], capture_output=True, text=True,
                                  check=True).stdout
@@ -129,7 +129,7 @@ class Cost(Case):
         self.assertEqual(self.query("SELECT root FROM roots"), [{"root": 9.5}])
 
     def test_memory_while_the_command_runs(self):
-        self.skip_under_sanitizers()
+        self.skip_if_instrumented()
         # Pages of a program that was just linked are dirty until they are on the disk.
         with open(BINARY, "rb") as file:
             os.fsync(file)

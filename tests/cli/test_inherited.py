@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from oncerun_test import DATE, DONE, Case, default_signals, is_sanitized, main
+from oncerun_test import DATE, DONE, Case, default_signals, is_instrumented, main
 
 DOCUMENTED = {
     "ONCERUN_JOB", "ONCERUN_BIZ_DATE", "ONCERUN_PERIOD_START", "ONCERUN_PERIOD_END",
@@ -46,7 +46,7 @@ class Inherited(InheritedCase):
         self.assertIn("0000000000000800", plain)
 
     def test_P08_every_signal_that_can_be_ignored_or_blocked(self):
-        if is_sanitized(self.binary):
+        if is_instrumented(self.binary):
             self.skip("a sanitizer handles the signals of a fault itself")
 
         def everything():

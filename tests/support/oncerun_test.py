@@ -67,7 +67,7 @@ NOT_FOUND = 127
 EARLIER, DATE, NEXT, LATER = "2024-10-25", "2024-10-26", "2024-10-27", "2024-10-28"
 JOB = "settle"
 
-INSTRUMENTS = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "GCOV_ERROR_FILE")
+INSTRUMENTS = ("ASAN_OPTIONS", "UBSAN_OPTIONS")
 
 # Downstream checks.
 PRESENT, ABSENT, UNCLEAR = "exit 0", "exit 10", "exit 2"
@@ -177,7 +177,7 @@ class Case(unittest.TestCase):
             "HOME": self.dir,
             "D": self.dir,
         }
-        # Where a build's own instruments report to (tests/sanitize.sh, tests/coverage.sh).
+        # Where the sanitizers report to (tests/sanitize.sh).
         self.env.update({name: os.environ[name] for name in INSTRUMENTS if name in os.environ})
         self.hit = self.script("hit", 'echo "${1:-run}" >>"$D/runs"\n')
 
@@ -318,7 +318,7 @@ class Case(unittest.TestCase):
         environment = dict(self.env)
         environment.update(env or {})
         environment = {name: value for name, value in environment.items() if value is not None}
-        if "strace" in map(str, argv) and is_sanitized(self.binary):
+        if "strace" in map(str, argv) and is_instrumented(self.binary):
             # The search for leaks traces the process itself, and a process has one tracer only.
             options = environment.get("ASAN_OPTIONS")
             environment["ASAN_OPTIONS"] = f"{options}:detect_leaks=0" if options else "detect_leaks=0"
@@ -456,10 +456,11 @@ class Case(unittest.TestCase):
 
 
 @functools.cache
-def is_sanitized(path):
-    """Whether the program was built with AddressSanitizer: then it is larger and slower by far."""
+def is_instrumented(path):
+    """Whether the program has a sanitizer or counters in it: it is larger and slower by far then."""
     with open(path, "rb") as file:
-        return b"__asan_init" in file.read()
+        content = file.read()
+    return b"__asan_init" in content or b".gcda" in content
 
 
 def processes_with(entry):
