@@ -79,6 +79,7 @@ int run_command(const Arguments& arguments, const Environment& environment,
   // Before anything else that takes time: a signal from here on is data, not the end.
   os::Signals signals;
   const std::string began_at = os::now_text();
+  refuse_shared_files(arguments, environment);
   const TellingSettings telling = telling_settings(arguments);
   RememberingLog said(log);
   std::optional<RunSettings> settings;

@@ -7,7 +7,6 @@
 #include "core/uuid.hpp"
 #include "core/when.hpp"
 #include "os/clock.hpp"
-#include "os/file.hpp"
 #include "os/zone.hpp"
 
 #include <unistd.h>
@@ -225,50 +224,6 @@ void set_limits(run::Plan& plan, const Arguments& arguments) {
       "--unknown-exit");
 }
 
-/// The file that a path names, however it is written; the path itself where nothing is there yet.
-std::string file_of(const std::string& path) {
-  try {
-    return os::real_path(path);
-  } catch (const core::Error&) {
-    return path; // what is wrong with it is said by whoever uses it
-  }
-}
-
-/// A report, a state file or a lock in place of the ledger or of each other would destroy it.
-void refuse_shared_files(const Stores& stores, const TellingSettings& telling) {
-  const bool has_ledger = stores.ledger.kind == LedgerSpec::Kind::sqlite;
-  const bool has_lock = stores.lock.kind == LockSpec::Kind::path_flock;
-  if (int{has_ledger} + int{has_lock} + int{stores.state.has_value()} +
-          int{telling.report.has_value()} <
-      2) {
-    return; // the usual case: each path that is looked at costs a system call a component
-  }
-  std::map<std::string, std::string_view> taken;
-  const auto take = [&taken](const std::string& path, std::string_view option) {
-    const auto [at, fresh] = taken.emplace(file_of(path), option);
-    if (!fresh && at->second != option) {
-      throw core::UsageError(std::string(option) + " and " + std::string(at->second) +
-                                 " name the same file, " + path,
-                             "give each a file of its own");
-    }
-  };
-  if (has_ledger) {
-    for (const char* suffix : {"", "-wal", "-shm", "-journal", "-guard", "-life", "-spool"}) {
-      take(file_of(stores.ledger.path) + suffix, "--ledger");
-    }
-  }
-  if (stores.state) {
-    take(*stores.state, "--state");
-    take(file_of(*stores.state) + ".lock", "--state");
-  }
-  if (has_lock) {
-    take(stores.lock.path, "--lock");
-  }
-  if (telling.report) {
-    take(*telling.report, "--report");
-  }
-}
-
 /// A run inside a run of the same job and date would wait for itself.
 void refuse_own_ancestor(const run::Plan& plan, const Environment& environment) {
   const char* ancestors = environment.get("ONCERUN_ANCESTORS");
@@ -319,7 +274,6 @@ RunSettings run_settings(const Arguments& arguments, const Environment& environm
   settings.json = arguments.has("json");
   refuse_contradictions(arguments, settings);
   refuse_own_ancestor(plan, environment);
-  refuse_shared_files(settings.stores, telling_settings(arguments));
   if (plan.command.empty() || plan.command.front().empty()) {
     throw core::UsageError("there is no command after --", "oncerun -j NAME -- COMMAND [ARG...]");
   }

@@ -90,6 +90,9 @@ struct NamedRun {
 // Each throws core::UsageError for what is wrong by the command line alone.
 [[nodiscard]] LogSettings log_settings(const Arguments& arguments);
 [[nodiscard]] TellingSettings telling_settings(const Arguments& arguments);
+/// A report, a state file or a lock in place of the ledger or of each other would destroy it. To be
+/// called before a report of any other error can be written.
+void refuse_shared_files(const Arguments& arguments, const Environment& environment);
 [[nodiscard]] Stores stores(const Arguments& arguments, const Environment& environment);
 [[nodiscard]] core::JobName job_name(const Arguments& arguments);
 /// `known_period` and `known_zone` are the job's from the ledger, used where no option names them.

@@ -1,6 +1,7 @@
 #include "cli/settings.hpp"
 #include "core/error.hpp"
 #include "core/redact.hpp"
+#include "os/file.hpp"
 
 #include <unistd.h>
 
@@ -70,6 +71,35 @@ LockSpec lock_spec(const Arguments& arguments, const Environment& environment) {
   throw core::UsageError("--lock is '" + *text + "'", "flock, flock:PATH or none");
 }
 
+/// The file that a path names, however it is written; the path itself where nothing is there yet.
+std::string file_of(const std::string& path) {
+  try {
+    return os::real_path(path);
+  } catch (const core::Error&) {
+    return path; // what is wrong with it is said by whoever uses it
+  }
+}
+
+/// What `read` finds, or what it is without: a wrong spec is said in its turn.
+template<typename Spec, typename Read>
+Spec if_readable(Spec otherwise, const Read& read) {
+  try {
+    return read();
+  } catch (const core::UsageError&) {
+    return otherwise;
+  }
+}
+
+/// What is named, as far as it can be read.
+Stores named_stores(const Arguments& arguments, const Environment& environment) {
+  Stores found;
+  found.state = arguments.value("state");
+  found.ledger = if_readable(LedgerSpec{LedgerSpec::Kind::none, "", false},
+                             [&] { return ledger_spec(arguments, environment); });
+  found.lock = if_readable(LockSpec{}, [&] { return lock_spec(arguments, environment); });
+  return found;
+}
+
 } // namespace
 
 Environment::Environment(const char* const* variables) {
@@ -96,6 +126,41 @@ std::optional<std::string> option_or_variable(const Arguments& arguments, std::s
   const bool readable = !environment.inside_run() || variable == "ONCERUN_LEDGER";
   const char* text = readable ? environment.get(variable) : nullptr;
   return text != nullptr && *text != '\0' ? std::optional<std::string>(text) : std::nullopt;
+}
+
+void refuse_shared_files(const Arguments& arguments, const Environment& environment) {
+  const Stores stores = named_stores(arguments, environment);
+  const std::optional<std::string> report = arguments.value("report");
+  const bool has_ledger = stores.ledger.kind == LedgerSpec::Kind::sqlite;
+  const bool has_lock = stores.lock.kind == LockSpec::Kind::path_flock;
+  if (int{has_ledger} + int{has_lock} + int{stores.state.has_value()} + int{report.has_value()} <
+      2) {
+    return; // the usual case: each path that is looked at costs a system call a component
+  }
+  std::map<std::string, std::string_view> taken;
+  const auto take = [&taken](const std::string& path, std::string_view option) {
+    const auto [at, fresh] = taken.emplace(file_of(path), option);
+    if (!fresh && at->second != option) {
+      throw core::UsageError(std::string(option) + " and " + std::string(at->second) +
+                                 " name the same file, " + path,
+                             "give each a file of its own");
+    }
+  };
+  if (has_ledger) {
+    for (const char* suffix : {"", "-wal", "-shm", "-journal", "-guard", "-life", "-spool"}) {
+      take(file_of(stores.ledger.path) + suffix, "--ledger");
+    }
+  }
+  if (stores.state) {
+    take(*stores.state, "--state");
+    take(file_of(*stores.state) + ".lock", "--state");
+  }
+  if (has_lock) {
+    take(stores.lock.path, "--lock");
+  }
+  if (report) {
+    take(*report, "--report");
+  }
 }
 
 Stores stores(const Arguments& arguments, const Environment& environment) {

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 
-from oncerun_test import (AS_NOBODY, BINARY, CONFIG, DONE, HELD, UNAVAILABLE, UNWRITABLE,
+from oncerun_test import (AS_NOBODY, BINARY, CONFIG, DATE, DONE, HELD, UNAVAILABLE, UNWRITABLE,
                           USAGE, Case, main)
 
 
@@ -147,6 +147,57 @@ class Words(BadInputCase):
                             (["--lock", "ledger"], {"ledger": "none"})):
             with self.subTest(options):
                 self.assertRefused(USAGE, *options, **kw)
+
+    def test_an_option_that_nothing_would_come_of(self):
+        lock = "flock:" + self.path("lock")
+        for options, kw, word in (
+                (["--retry-delay", "5s"], {}, "--retries"),
+                (["--json"], {}, "--explain"),
+                (["--timeout", "0"], {}, "--timeout is 0"),
+                (["--check-timeout", "0"], {"check": "exit 0"}, "--check-timeout is 0"),
+                (["--check", ""], {}, "check"),
+                (["--every", "key", "--tz", "UTC"], {"state": None}, "--tz"),
+                (["--spool", self.path("spools")], {"ledger": "none"}, "--spool"),
+                ([], {"ledger": "none", "state": None}, "flock:PATH"),
+                (["--lock", "none"], {"ledger": "none", "state": None}, "nothing is protected"),
+                (["--lock", lock, "--rerun"], {"ledger": "none", "state": None}, "--rerun"),
+                (["--lock", lock, "--replace"], {"ledger": "none", "state": None}, "--replace"),
+                (["--lock", lock, "--guarantee", "cautious"], {"ledger": "none", "state": None}, "--guarantee"),
+                (["--lock", lock, "--check", "exit 0"], {"ledger": "none", "state": None}, "--check"),
+                (["--spool", ""], {}, "--spool"),
+                ([], {"state": ""}, "--state")):
+            with self.subTest(options=options, **kw):
+                self.assertRefused(USAGE, *options, words=[word], settle=None, **kw)
+
+    def test_one_file_for_two_purposes(self):
+        self.assertExit(self.oncerun("--lock", "flock:" + self.path("lock")), DONE)
+        os.unlink(self.path("runs"))
+        for options, kw in ((["--report", self.led], {}), ([], {"state": self.led}),
+                            (["--report", self.st], {}), ([], {"state": self.led + "-wal"}),
+                            (["--report", self.led + "-life"], {}),
+                            (["--report", self.path("lock"), "--lock", "flock:" + self.path("lock")], {}),
+                            (["--lock", f"flock:{self.st}"], {}), (["--lock", f"flock:{self.led}-guard"], {})):
+            # Also where something else is wrong: that would be reported into the ledger.
+            for more in ({}, {"date": "2024-13-01"}, {"job": ""}, {"command": [""]}):
+                with self.subTest(options=options, **kw, **more):
+                    self.assertRefused(USAGE, *options, words=["same file"], **kw, **more)
+        for options, kw in ((["--report", self.st], {"ledger": "x://h"}),
+                            (["--report", self.led, "--lock", "flok"], {})):
+            with self.subTest(options=options, **kw):
+                self.assertRefused(USAGE, *options, words=["same file"], **kw)
+
+    def test_what_a_subcommand_cannot_take(self):
+        on_ledger = ["--ledger", self.led]
+        for argv, word in ((["status", *on_ledger, "--", "true"], "no command after --"),
+                           (["history", *on_ledger, "--limit", "x"], "--limit"),
+                           (["history", *on_ledger, "--limit", "-1"], "--limit"),
+                           (["history", *on_ledger, "--limit=1x"], "--limit"),
+                           (["history", *on_ledger, "--date", "2024-10-26"], "--job"),
+                           (["status", "--ledger", "none"], "--state"),
+                           (["resolve", *on_ledger, "--job", "settle", "--done"], "--date"),
+                           (["resolve", *on_ledger, "-j", "settle", "-d", DATE, "--done"], "--reason")):
+            with self.subTest(argv):
+                self.assertRefusedAsGiven(*argv, words=[word])
 
     def test_a_server_is_not_taken_for_a_file(self):
         for options, kw in ((["--lock", "redis://user:sesame@localhost/0"], {}),
