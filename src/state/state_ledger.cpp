@@ -365,7 +365,8 @@ void StateLedger::set_job(const core::JobName& job, const std::string& period,
   std::optional<core::StateDocument> document = read(job.text(), "");
   if (!document) {
     throw core::Error(core::Outcome::config,
-                      m_place->path + " does not exist: job " + job.text() + " is not known");
+                      m_place->path + " does not exist: job " + job.text() + " is not known",
+                      "name it with --state; the first start of the job makes it");
   }
   if (document->status == core::StateDocument::Status::pending) {
     throw core::Error(core::Outcome::config,
@@ -396,7 +397,8 @@ void StateLedger::accept(const std::string& by, const core::StopRequest& stop) {
   const std::unique_ptr<core::HeldLock> lock = serialise(stop);
   std::optional<core::StateDocument> document = read("", "");
   if (!document) {
-    throw core::Error(core::Outcome::config, m_place->path + " does not exist");
+    throw core::Error(core::Outcome::config, m_place->path + " does not exist",
+                      "name it with --state; the first start of a job makes it");
   }
   os::LifeFile life = os::LifeFile::open(m_place->lock_path, m_place->path);
   // The id first: if this is cut short here, the file still is refused.

@@ -7,7 +7,7 @@ import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
-from oncerun_test import AS_NOBODY, BLOCKED, BUSY, DONE, EARLIER, HELD, LATER, NEXT, Case, main
+from oncerun_test import ABSENT, AS_NOBODY, BLOCKED, BUSY, DONE, EARLIER, HELD, LATER, NEXT, Case, main
 
 
 def held_locks(pid):
@@ -232,6 +232,19 @@ class FlockFile(Case):
         gate.go()
         self.assertExit(owner.end(), DONE)
         self.assertEqual(self.runs(), 0)
+
+    def test_a_start_that_still_asks_names_itself_to_others(self):
+        # Under the lock and before its claim no ledger knows of it: the note in the lock's file does.
+        gate = self.gate()
+        asking = self.start("--check-first", check=f"{gate.shell}; {ABSENT}")
+        gate.wait_started()
+        blocked = self.oncerun(date=NEXT)
+        self.assertExit(blocked, BLOCKED, f"held for {self.date} by ")
+        self.assertIn(f"pid {asking.pid}", blocked.stderr)
+        self.assertExit(self.oncerun("-v"), BUSY, "about to be run")
+        gate.go()
+        self.assertExit(asking.end(), DONE)
+        self.assertEqual(self.runs(), 1)
 
     def test_another_job_is_not_blocked_by_our_own_lock(self):
         gate = self.gate()

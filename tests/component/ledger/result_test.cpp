@@ -208,6 +208,35 @@ TEST_CASE("torn and foreign results are kept and said, and never block") {
   CHECK(ledger::Spool(path + "-spool", "").entries().size() == 2);
 }
 
+TEST_CASE("a result of an attempt that is not there is kept, unless it was never started") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "led.db";
+  const auto ledger = open(path);
+  post(*ledger);
+  ledger::SpooledResult unknown;
+  unknown.ledger_id = Shell(path).query("SELECT ledger_id FROM oncerun_meta");
+  unknown.run_id = "6f9b1c1e-1111-4222-8333-444455556666";
+  unknown.serial = 77;
+  unknown.result.status = RunStatus::done;
+  ledger::SpooledResult given_back = unknown;
+  given_back.result.status = RunStatus::failed;
+  given_back.result.never_started = true;
+  const int fd = ::open((path + "-spool").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(fd >= 0);
+  REQUIRE(::pwrite(fd, ledger::print_slot(unknown).data(), 512, 512) == 512);
+  REQUIRE(::pwrite(fd, ledger::print_slot(given_back).data(), 512, 1024) == 512);
+  ::close(fd);
+  REQUIRE(run_once(*ledger, key("settle", "2026-10-26")));
+  const auto notices = ledger->take_notices();
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].find("an attempt that the ledger does not know") != std::string::npos);
+  const auto left = ledger::Spool(path + "-spool", "").entries();
+  REQUIRE(left.size() == 1);
+  CHECK(left[0].offset == 512);
+  CHECK(Shell(path).query("SELECT count(*) FROM job_attempt WHERE run_id = '" + unknown.run_id +
+                          "'") == "0");
+}
+
 TEST_CASE("a late success of an older attempt holds the run, but never touches done or live ones") {
   const TemporaryFolder folder;
   const std::string path = folder / "led.db";

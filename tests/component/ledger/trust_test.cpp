@@ -154,6 +154,40 @@ TEST_CASE("a ledger that is replaced in mid-run does not take the result in sile
   CHECK(held->spool(ended(RunStatus::done, 0)) == path + "-spool");
 }
 
+TEST_CASE("a log that is removed in mid-run does not take the result in silence") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "led.db";
+  const auto ledger = open(path);
+  const auto held = claim(*ledger, request(key("settle", "2026-10-26")));
+  std::filesystem::remove(path + "-wal");
+  CHECK(outcome_of([&] { (void)finish(*held, ended(RunStatus::done, 0)); }) ==
+        Outcome::unavailable);
+  CHECK(held->spool(ended(RunStatus::done, 0)) == path + "-spool");
+}
+
+TEST_CASE("a look rolls back what a process that died in the middle of a change left") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "led.db";
+  REQUIRE(run_once(*open(path), key("settle", "2026-10-26")));
+  // Copied in mid-change, without a write-ahead log: SQLite calls that a hot journal.
+  const std::string copy = folder / "copy.db";
+  {
+    Shell shell(path);
+    shell.exec(
+        "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN IMMEDIATE;"
+        "UPDATE job_run SET status = 'failed';"
+        "CREATE TABLE filler AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM "
+        "n WHERE i < 500) SELECT i, hex(randomblob(500)) FROM n");
+    for (const char* suffix : {"", "-journal"}) {
+      std::filesystem::copy_file(path + suffix, copy + suffix);
+    }
+    shell.exec("ROLLBACK");
+  }
+  REQUIRE(std::filesystem::file_size(copy) > std::filesystem::file_size(path));
+  CHECK(open(copy)->look(key("settle", "2026-10-26")).row() == RowState::done);
+  CHECK(Shell(copy).query("SELECT count(*) FROM sqlite_schema WHERE name = 'filler'") == "0");
+}
+
 TEST_CASE("a ledger opened through a symbolic link uses the same files") {
   const TemporaryFolder folder;
   const std::string path = folder / "led.db";

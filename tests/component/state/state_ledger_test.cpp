@@ -527,6 +527,31 @@ TEST_CASE("a restored copy is refused until it is accepted") {
   CHECK(Runner::finish(*claim, RunStatus::done) == core::Recorded::recorded);
 }
 
+TEST_CASE("what cannot be changed or accepted says why and writes nothing") {
+  const Scratch folder;
+  Runner runner(folder);
+  const core::JobName job = core::JobName::parse("settle");
+  const auto set = [&](const std::string& period) {
+    return refusal_of([&] { runner.ledger->set_job(job, period, "", "me", k_no_stop); },
+                      core::Outcome::config);
+  };
+  CHECK(contains(set("hour"), "does not exist"));
+  CHECK(contains(refusal_of([&] { runner.ledger->accept("me", k_no_stop); }, core::Outcome::config),
+                 "does not exist"));
+  CHECK_FALSE(test::exists(folder / "st.json"));
+  {
+    REQUIRE(runner.take());
+    (void)runner.claimed(26, "a"); // its owner is gone, and nobody knows
+  }
+  const std::string open = test::read_text(folder / "st.json");
+  CHECK(contains(set("day"), "a run that is open"));
+  CHECK(test::read_text(folder / "st.json") == open);
+  CHECK(runner.settle(26, RunStatus::done));
+  CHECK(contains(set("hour"), "dates of --every day"));
+  runner.ledger->set_job(job, "", "Europe/Berlin", "me", k_no_stop);
+  CHECK(runner.ledger->jobs().at(0).zone == "Europe/Berlin");
+}
+
 TEST_CASE("a verdict is written only over what was seen") {
   const Scratch folder;
   Runner runner(folder);
@@ -638,4 +663,17 @@ TEST_CASE("nothing at all remembers only for the retries of one invocation") {
   CHECK(second->run().previous == "failed");
   CHECK(second->run().token > first->run().token);
   CHECK_FALSE(state::null_ledger()->look(key(26)).run);
+
+  // And there is nothing to be looked at, changed or kept.
+  CHECK(ledger->jobs().empty());
+  CHECK(ledger->overview({}).empty());
+  CHECK(ledger->attempts({}).empty());
+  CHECK(ledger->events({}).empty());
+  CHECK_THROWS_AS(second->spool({}), core::Error);
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { (void)ledger->still_mine(key(26), "b", {}); },
+           [&] { ledger->set_job(key(26).job, "day", "", "me", k_no_stop); },
+           [&] { ledger->accept("me", k_no_stop); }}) {
+    CHECK(contains(refusal_of(call, core::Outcome::config), "nothing is remembered"));
+  }
 }
