@@ -41,7 +41,7 @@ class Folder {
     const std::filesystem::path shared = "/dev/shm";
     const std::filesystem::path where =
         std::filesystem::is_directory(shared) ? shared : std::filesystem::temp_directory_path();
-    std::string name = (where / "oncerun-fuzz-XXXXXX").string();
+    std::string name = (where / "oncerun-test-fuzz-XXXXXX").string();
     require(::mkdtemp(name.data()) != nullptr, "there is a folder for the files");
     m_path = name;
   }
