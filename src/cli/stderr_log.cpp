@@ -2,11 +2,20 @@
 
 #include "cli/versions.hpp"
 #include "core/redact.hpp"
+#include "os/retry.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string_view>
 
 namespace oncerun::cli {
 
@@ -88,6 +97,31 @@ std::string render(LogFormat format, run::Level level, const std::string& text,
   return fmt::format("oncerun: {}{}{}", text, hint.empty() ? "" : "\nhint: ", hint);
 }
 
+/// Writes a line whole. stdio would drop what a signal interrupted, and a reason why nothing was
+/// started must not be lost; whoever does not read for a second does not want it.
+class WholeLines final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    constexpr int k_patience_ms = 1000;
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    std::string_view left(line.data(), line.size());
+    while (!left.empty()) {
+      const ssize_t size =
+          os::retry([&] { return ::write(STDERR_FILENO, left.data(), left.size()); });
+      if (size > 0) {
+        left.remove_prefix(static_cast<std::size_t>(size));
+        continue;
+      }
+      pollfd writable{STDERR_FILENO, POLLOUT, 0};
+      if (size == 0 || errno != EAGAIN || ::poll(&writable, 1, k_patience_ms) <= 0) {
+        return;
+      }
+    }
+  }
+  void flush_() override {}
+};
+
 } // namespace
 
 StderrLog::StderrLog(LogFormat format, bool verbose, bool quiet, bool terminal)
@@ -106,14 +140,12 @@ void StderrLog::say(run::Level level, const std::string& text, const std::string
   // Made when there is something to say: most starts say nothing. One write for all of it, so that
   // lines of several processes do not mix.
   static spdlog::logger logger = [] {
-    auto sink = std::make_shared<spdlog::sinks::stderr_sink_st>();
-    spdlog::logger made("oncerun", sink);
+    spdlog::logger made("oncerun", std::make_shared<WholeLines>());
     made.set_pattern("%v");
     made.set_level(spdlog::level::trace);
     return made;
   }();
   logger.log(spdlog_level(level), "{}", render(m_format, level, one_line(text), one_line(hint)));
-  logger.flush();
 }
 
 std::string spdlog_version() {

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstdarg>
-#include <utility>
 
 namespace oncerun::ledger {
 
@@ -36,8 +35,12 @@ void note_fault(int error) noexcept {
   }
 }
 
-int take_fault() noexcept {
-  return std::exchange(g_fault, 0);
+int first_fault() noexcept {
+  return g_fault;
+}
+
+void forget_faults() noexcept {
+  g_fault = 0;
 }
 
 /// fs.protected_regular (proc_sys_fs(5)) refuses O_CREAT on another user's existing file in a

@@ -24,7 +24,9 @@ int stat_call(int fd, struct stat* info);
 /// A fault that was seen elsewhere, such as that of a sync. Other errors (a missing file, a lock
 /// that is held) are no faults and are not remembered.
 void note_fault(int error) noexcept;
-/// The errno of the first fault since the last call; 0 if there was none.
-[[nodiscard]] int take_fault() noexcept;
+/// The errno of the first fault since forget_faults(); 0 if there was none. It stays: SQLite may
+/// stumble over one that is long past, such as a lock that could not be released.
+[[nodiscard]] int first_fault() noexcept;
+void forget_faults() noexcept;
 
 } // namespace oncerun::ledger

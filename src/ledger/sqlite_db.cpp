@@ -65,7 +65,7 @@ struct Connection {
 void Connection::fail(int code) const {
   const int primary = code & 0xFF;
   const std::string text = sqlite3_errstr(code);
-  const int fault = take_fault();
+  const int fault = first_fault();
   const bool cannot_lock = (primary == SQLITE_PROTOCOL && access != Database::Access::passive) ||
                            (primary == SQLITE_BUSY && stop_signal() == 0 && fault == ENOLCK);
   if (fault != 0 && (primary == SQLITE_CORRUPT || cannot_lock)) {
@@ -195,7 +195,7 @@ void Database::Close::operator()(Connection* connection) const noexcept {
 
 Database Database::open(const std::string& path, Access access, core::Outcome refusal) {
   initialise_library();
-  (void)take_fault(); // of another connection
+  forget_faults(); // of another connection
   Database database(new Connection);
   Connection& connection = *database.m_connection;
   connection.path = path;
