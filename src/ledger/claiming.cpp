@@ -134,7 +134,8 @@ std::optional<core::OtherDateLives> Claiming::other_date(const Found& found) {
     return std::nullopt;
   }
   static const std::string s_sql = "SELECT " + k_run_columns +
-                                   " FROM job_attempt a JOIN job_run r ON r.job_name = a.job_name "
+                                   " FROM job_attempt a INDEXED BY job_attempt_open "
+                                   "JOIN job_run r ON r.job_name = a.job_name "
                                    "AND r.biz_date = a.biz_date AND r.serial = a.serial "
                                    "WHERE a.job_name = ?1 AND a.ended_at IS NULL";
   std::vector<Row> open;
@@ -219,8 +220,8 @@ std::optional<core::Unsettled> Claiming::unsettled(const Found& found_before) {
     return std::nullopt;
   }
   Statement statement = m_writing.db().prepare(
-      "SELECT biz_date, status, serial FROM job_run WHERE job_name = ?1 AND biz_date < ?2 "
-      "AND status IN ('pending', 'failed', 'unknown') ORDER BY biz_date");
+      "SELECT biz_date, status, serial FROM job_run INDEXED BY job_run_unsettled "
+      "WHERE job_name = ?1 AND biz_date < ?2 AND status IN ('pending', 'failed', 'unknown') ORDER BY biz_date");
   statement.bind(m_job, m_date);
   core::Unsettled found;
   while (statement.step()) {

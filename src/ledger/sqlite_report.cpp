@@ -131,8 +131,8 @@ void SqliteLedger::project(const core::JobName& job,
                                        job);
     document.pending_date =
         one_date(database,
-                 "SELECT biz_date FROM job_run WHERE job_name = ?1 AND status "
-                 "IN ('pending', 'failed', 'unknown') ORDER BY biz_date LIMIT 1",
+                 "SELECT biz_date FROM job_run INDEXED BY job_run_unsettled WHERE job_name = ?1 "
+                 "AND status IN ('pending', 'failed', 'unknown') ORDER BY biz_date LIMIT 1",
                  job);
     if (document.pending_date) {
       const core::RunKey key{job, *document.pending_date};

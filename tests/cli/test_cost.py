@@ -80,6 +80,36 @@ class Cost(Case):
             self.assertGreaterEqual(len(at_ledger), 2, "pending and done are each made durable")
         self.assertEqual(self.runs(), 5)
 
+    def pages_read(self, **kw):
+        """One start; how often it read from the ledger's own file."""
+        self.need("strace")
+        log = self.path("reads.log")
+        done = self.oncerun(prefix=["strace", "-y", "-o", log, "-e", "trace=pread64"], **kw)
+        self.assertExit(done, DONE)
+        return (self.read(log) or b"").count(f"<{self.led}>".encode())
+
+    def test_a_run_reads_no_more_where_its_job_has_thousands_of_runs(self):
+        for state in (None, self.st):
+            with self.subTest(state=state):
+                for day in (1, 2):
+                    self.assertExit(self.oncerun(date=f"2024-10-0{day}", state=state), DONE)
+                self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                few = self.pages_read(date="2024-10-03", state=state)
+                for table, key in (("job_run", "biz_date"), ("job_attempt", "serial")):
+                    columns = [row["name"] for row in self.query(f"PRAGMA table_info({table})")]
+                    made = {"biz_date": "date('2000-01-01', '+' || n || ' days')",
+                            "serial": "n + 1000000"}
+                    values = ", ".join(made.get(name, name) for name in columns)
+                    self.execute(
+                        "WITH RECURSIVE days(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM days "
+                        f"WHERE n < 3000) INSERT INTO {table} SELECT {values} FROM days, "
+                        f"(SELECT * FROM {table} ORDER BY {key} LIMIT 1)")
+                self.execute("UPDATE oncerun_meta SET last_serial = last_serial + 2000000")
+                self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                # Each of four trees may be two levels deeper: a hundred pages would be a scan.
+                self.assertLess(self.pages_read(date="2024-10-04", state=state), few + 20)
+                os.unlink(self.led), os.unlink(self.led + "-life")
+
     def test_the_wal_stays_short_over_5000_runs(self):
         # Where each start takes a tenth of a second, a tenth of them still fill a WAL many times.
         runs = 500 if is_instrumented(BINARY) else 5000
