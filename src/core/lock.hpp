@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/lease.hpp"
 #include "core/names.hpp"
 #include "core/stop.hpp"
 
@@ -24,6 +25,8 @@ class HeldLock {
   [[nodiscard]] virtual int inherited_fd() const noexcept = 0;
   /// Whether it keeps other dates of the job out.
   [[nodiscard]] virtual bool covers_job() const noexcept = 0;
+  /// For a lock that ends by itself; nullptr for one that is held until it is released. Owned.
+  [[nodiscard]] virtual const Lease* lease() const noexcept { return nullptr; }
   virtual void release() noexcept = 0;
 
  protected:

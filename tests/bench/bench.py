@@ -51,8 +51,9 @@ class Tools:
         self.stampede = self.compiled("stampede", "stampede.c")
         self.floor = self.compiled("floor", "floor.c", "-lsqlite3")
         archive = run("cc", "-print-file-name=libsqlite3.a").strip()
-        self.floor_archive = self.compiled(
-            "floor-archive", "floor.c", "-Wl,--gc-sections,-O1,--as-needed", archive, "-lm")
+        as_oncerun = ("-Wl,--gc-sections,-O1,--as-needed", archive, "-lm")
+        self.floor_archive = self.compiled("floor-archive", "floor.c", *as_oncerun)
+        self.look = self.compiled("look", "look.c", *as_oncerun)
 
     def built(self, name, flavour, options):
         build = ROOT / "build" / f"bench-{flavour}"
@@ -144,10 +145,15 @@ class Bench:
             # A job that takes a moment: oncerun tidies up its log meanwhile.
             for date in ("1980-01-01", "1980-01-02"):
                 self.a_first_run(program, ledger, ("sleep", "0.2"), date)
-            ours, theirs = self.times([program, "-j", "bench", "-L", self.path(ledger), "-d",
-                                       "1980-01-02", "--", TRUE], self.flock())
-            self.row(f"skip of a done date ({flavour})", "`flock -n F true`", ours, theirs,
+            ours, theirs, look, version = self.times(
+                [program, "-j", "bench", "-L", self.path(ledger), "-d", "1980-01-02", "--", TRUE],
+                self.flock(), [self.tools.look, self.path(ledger), "bench", "1980-01-02"],
+                [program, "--version"])
+            work = f"skip of a done date ({flavour})"
+            self.row(work, "`flock -n F true`", ours, theirs,
                      {"default": "0.85", "static": "0.70"}[flavour])
+            self.row(work, "a C program that reads this row, static libsqlite3", ours, look, "")
+            self.row(work, "`oncerun --version`", ours, version, "")
 
     def scripts(self):
         self.a_first_run(self.tools.oncerun, "scripts.db")

@@ -5,22 +5,25 @@
  * An argument "@date" becomes the date of a day that no other round has, counted from --start; a
  * command that begins with "@untimed" is run in its turn and not measured. Prints a line a round:
  * the microseconds from before the spawn until the end of each command. Every command must exit 0.
- * stdout and stderr are the caller's. Only this program's own cost (a posix_spawn(3), which starts
- * by vfork, and a waitpid(2)) is in every figure.
+ * A command's stdout is /dev/null, its stderr the caller's. Only this program's own cost (a
+ * posix_spawn(3), which starts by vfork, and a waitpid(2)) is in every figure.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 extern char** environ;
 
 enum { k_commands = 8, k_arguments = 64 };
 
+static posix_spawn_file_actions_t g_actions;
 static char* g_command[k_commands][k_arguments];
 static int g_untimed[k_commands];
 
@@ -40,7 +43,7 @@ static double run(char* const argv[]) {
   pid_t pid = 0;
   int status = 0;
   const double begin = now_us();
-  const int error = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
+  const int error = posix_spawnp(&pid, argv[0], &g_actions, NULL, argv, environ);
   if (error != 0)
     fail("cannot be started", argv[0], error);
   while (waitpid(pid, &status, 0) < 0)
@@ -94,6 +97,9 @@ int main(int argc, char** argv) {
     word += 2;
   }
   const int commands = read_commands(word);
+  if (posix_spawn_file_actions_init(&g_actions) != 0 ||
+      posix_spawn_file_actions_addopen(&g_actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) != 0)
+    fail("cannot be given to a command", "/dev/null", errno);
   for (long round = 0; round < rounds; ++round, ++day) {
     char date[32];
     date_of(day, date, sizeof date);
