@@ -27,6 +27,7 @@ if(oncerun_sqlite_ARCHIVE AND NOT ONCERUN_STATIC AND NOT CMAKE_BUILD_TYPE MATCHE
 endif()
 target_link_libraries(oncerun_sqlite INTERFACE -Wl,--as-needed m)
 oncerun_find_archive(oncerun_uuid uuid)
+oncerun_find_archive(oncerun_hiredis hiredis)
 
 add_library(oncerun_fmt INTERFACE)
 target_link_libraries(oncerun_fmt INTERFACE fmt::fmt-header-only)

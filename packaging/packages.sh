@@ -3,7 +3,7 @@
 # Names are those of Debian 12 and 13.
 
 build_packages='g++ cmake ninja-build libcli11-dev libsqlite3-dev nlohmann-json3-dev libspdlog-dev
-  libfmt-dev uuid-dev'
+  libfmt-dev uuid-dev libhiredis-dev'
 
 # The demonstration reads the ledger with SQLite's own shell; zones come from tzdata.
 demo_packages='sqlite3 tzdata procps'

@@ -69,6 +69,7 @@ CheckResult ask(const Check& check, os::Signals& signals) {
   rules.timeout = check.timeout;
   rules.kill_after = check.kill_after;
   rules.timeout_asks_tree = true;
+  rules.lease = check.lease;
   rules.on_signal = [&signals, &stop](Watch& watch, const signalfd_siginfo& info) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (stop == 0 && signals.is_stop(signal)) {
@@ -77,11 +78,15 @@ CheckResult ask(const Check& check, os::Signals& signals) {
     }
   };
   rules.is_cut_short = [&stop](const core::Ending& ending) {
-    return ending.timed_out || stop != 0;
+    return ending.timed_out || ending.lost || stop != 0;
   };
   const core::Ending ending = Watch(launched.pid, signals, tree, std::move(rules)).run();
   if (stop != 0) {
     throw core::Interrupted(stop);
+  }
+  if (ending.lost) {
+    throw core::Error(core::Outcome::unavailable, "the lock was lost while the check was asked",
+                      "nothing was concluded from it; see whether the lock's server runs");
   }
   return result_of(ending, check);
 }

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -83,6 +84,7 @@ struct Plan {
   const bool* closed;
   const sigset_t* mask;
   Streams streams;
+  Parent parent;
   bool ignore_chld;
   int fd_limit;
   Launched result;
@@ -176,6 +178,10 @@ __attribute__((no_sanitize("address"))) int in_new_process(void* argument) {
     plan.result.error = errno;
     ::_exit(127);
   }
+  if (plan.parent == Parent::guardian && ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
+    plan.result.error = errno;
+    ::_exit(127);
+  }
   if (plan.ignore_chld) {
     struct sigaction ignore {};
     ignore.sa_handler = SIG_IGN;
@@ -201,7 +207,8 @@ int fd_limit() {
 
 } // namespace
 
-Launched launch(const Command& command, const os::Signals& signals, Streams streams) {
+Launched launch(const Command& command, const os::Signals& signals, Streams streams,
+                Parent parent) {
   const std::vector<std::string> files = candidates_for(command);
   Plan plan{};
   plan.candidates.reserve(files.size());
@@ -216,6 +223,7 @@ Launched launch(const Command& command, const os::Signals& signals, Streams stre
   plan.closed = command.standard_fds.closed;
   plan.mask = &signals.original_mask();
   plan.streams = streams;
+  plan.parent = parent;
   plan.ignore_chld = signals.was_ignored(SIGCHLD);
   plan.fd_limit = fd_limit();
 

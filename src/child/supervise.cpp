@@ -1,5 +1,6 @@
 #include "child/supervise.hpp"
 
+#include "child/guard.hpp"
 #include "child/launch.hpp"
 #include "child/tree.hpp"
 #include "child/watch.hpp"
@@ -89,8 +90,8 @@ class Relay {
   std::chrono::milliseconds m_kill_after;
 };
 
-core::Ending watch_over(pid_t command, Tree& tree, const Limits& limits, os::Signals& signals,
-                        const std::function<void()>& when_running,
+core::Ending watch_over(pid_t command, Guard* guard, Tree& tree, const Limits& limits,
+                        os::Signals& signals, const std::function<void()>& when_running,
                         const std::function<void()>& when_waiting) noexcept {
   tree.set_command(command);
   WatchRules rules;
@@ -101,6 +102,8 @@ core::Ending watch_over(pid_t command, Tree& tree, const Limits& limits, os::Sig
     return core::is_cut_short(ending, limits.unknown_exit);
   };
   rules.when_waiting = when_waiting;
+  rules.lease = limits.lease;
+  rules.guard = guard;
   Watch watch(command, signals, tree, std::move(rules));
   if (when_running) {
     when_running();
@@ -119,7 +122,15 @@ core::Ending supervise(const Command& command, const Limits& limits, os::Signals
     return not_started;
   }
   Tree tree(marker_of(command.environment));
-  const Launched launched = launch(command, signals, Streams::as_found);
+  std::optional<Guard> guard;
+  Launched launched;
+  if (limits.lease != nullptr) {
+    guard.emplace(command, signals, *limits.lease, limits.kill_after);
+    tree.set_guardian(guard->pid());
+    launched = guard->launched();
+  } else {
+    launched = launch(command, signals, Streams::as_found);
+  }
   if (launched.pid < 0) {
     not_started.start_error = launched.error;
     not_started.exec_failed = launched.exec_failed;
@@ -127,7 +138,8 @@ core::Ending supervise(const Command& command, const Limits& limits, os::Signals
   }
   // From here on something runs: an exception would have it recorded as never started. What cannot
   // happen ends the process instead, and the next start finds the command orphaned.
-  return watch_over(launched.pid, tree, limits, signals, when_running, when_waiting);
+  return watch_over(launched.pid, guard ? &*guard : nullptr, tree, limits, signals, when_running,
+                    when_waiting);
 }
 
 } // namespace oncerun::child

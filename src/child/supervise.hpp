@@ -2,6 +2,7 @@
 
 #include "core/decide.hpp"
 #include "core/ending.hpp"
+#include "core/lease.hpp"
 #include "os/fd.hpp"
 #include "os/signals.hpp"
 
@@ -26,6 +27,8 @@ struct Command {
 struct Limits {
   std::optional<std::chrono::milliseconds> timeout;
   std::chrono::milliseconds kill_after{10'000};
+  /// Of the lock under which it runs; nullptr for one that has no end of its own. Not owned.
+  const core::Lease* lease = nullptr;
   core::ExitCodes unknown_exit; ///< decides whether a normal exit still is cut short
 };
 
@@ -61,6 +64,7 @@ struct Check {
   std::chrono::milliseconds kill_after{10'000};
   int absent_code = 10;
   int present_code = 0;
+  const core::Lease* lease = nullptr; ///< as in Limits
 };
 
 /// Runs the check: stdin from /dev/null, stdout to stderr, no other descriptor, original mask and

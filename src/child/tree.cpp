@@ -63,7 +63,7 @@ Tree::Tree(std::string marker) : m_marker(std::move(marker)), m_self(::getpid())
 }
 
 bool Tree::is_stranger(const os::Process& process) const {
-  if (!m_has_strangers || process.pid == m_command) {
+  if (!m_has_strangers || process.pid == m_command || process.pid == m_guardian) {
     return false;
   }
   const auto known = std::lower_bound(m_strangers.begin(), m_strangers.end(), process, by_pid);
@@ -79,7 +79,13 @@ std::vector<os::Process> Tree::members() const {
   std::vector<os::Process> all = os::list_processes();
   // What a stranger starts is reached through the stranger only, and so falls away with it.
   std::erase_if(all, [this](const os::Process& process) { return is_stranger(process); });
-  return os::descendants(m_self, all);
+  std::vector<os::Process> members = os::descendants(m_self, all);
+  if (m_guardian > 0) {
+    std::erase_if(members, [this](const os::Process& process) {
+      return process.pid == m_guardian || (process.pid == m_command && process.state == 'Z');
+    });
+  }
+  return members;
 }
 
 bool Tree::contains(pid_t pid) const {
@@ -90,7 +96,7 @@ bool Tree::contains(pid_t pid) const {
       return false;
     }
     if (process->parent == m_self) {
-      return true;
+      return process->pid != m_guardian;
     }
     if (process->parent <= 1) {
       return false;

@@ -22,8 +22,12 @@ class Tree {
 
   /// Call once, when it runs.
   void set_command(pid_t pid) noexcept { m_command = pid; }
-  /// Whether oncerun had children before: then "no child is left" cannot be waited for.
-  [[nodiscard]] bool has_strangers() const noexcept { return m_has_strangers; }
+  /// A process of ours below which the tree is; not of the tree itself. The command then stays a
+  /// zombie when it has ended, and is passed over as one.
+  void set_guardian(pid_t pid) noexcept { m_guardian = pid; }
+  /// Whether oncerun had children before, or has the guardian: then "no child is left" cannot be
+  /// waited for.
+  [[nodiscard]] bool has_strangers() const noexcept { return m_has_strangers || m_guardian > 0; }
   /// Everything of the tree that /proc shows now, zombies included.
   [[nodiscard]] std::vector<os::Process> members() const;
   /// Whether this process is of the tree; false if it is gone.
@@ -42,6 +46,7 @@ class Tree {
   bool m_has_strangers = false;
   pid_t m_self;
   pid_t m_command = -1;
+  pid_t m_guardian = -1;
 };
 
 } // namespace oncerun::child

@@ -1,10 +1,13 @@
 #include "child/watch.hpp"
 
+#include "child/guard.hpp"
+
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -28,15 +31,19 @@ Watch::Watch(pid_t pid, os::Signals& signals, Tree& tree, WatchRules rules)
       m_timeout(m_rules.timeout ? os::Deadline::after(*m_rules.timeout) : os::Deadline::never()),
       m_moment(os::Deadline::after(k_moment)) {
   m_ending.started = true;
+  if (m_rules.lease != nullptr) {
+    m_lease_timer.emplace();
+  }
 }
 
 core::Ending Watch::run() {
-  while (!m_ended && !m_kill.passed()) {
+  while (!m_ended && !is_kill_due()) {
     // A stop that is under way has its reason already: the timeout is of no interest any more.
     wait_a_moment(m_clock_runs ? m_kill : m_timeout);
     if (!m_ended && !m_clock_runs && m_timeout.passed()) {
       time_out();
     }
+    heed_lease();
   }
   if (!m_ended) {
     kill_tree();
@@ -61,6 +68,39 @@ void Watch::wait_a_moment(const os::Deadline& timer) {
   if (!m_ended && m_moment.passed()) {
     std::exchange(m_rules.when_waiting, nullptr)();
   }
+}
+
+/// TERM goes out two kill_after before the lease ends, KILL one: then its end finds nobody. Until
+/// TERM the renewals are tried again and again.
+void Watch::heed_lease() {
+  if (m_rules.lease == nullptr || m_ended || m_ending.lost) {
+    return;
+  }
+  pollfd lost{m_rules.lease->lost_fd(), POLLIN, 0};
+  const bool is_lost = ::poll(&lost, 1, 0) > 0;
+  if (is_lost) {
+    // Somebody else may have it by now.
+    constexpr milliseconds k_grace{2'000};
+    m_kill = os::Deadline::after(std::min({m_rules.kill_after, k_grace, m_kill.left()}));
+    lose();
+  } else if (os::boot_time() >= m_rules.lease->held_until() - m_rules.kill_after * 2) {
+    start_kill_clock(m_rules.kill_after);
+    lose();
+  }
+}
+
+void Watch::lose() {
+  m_ending.lost = true;
+  m_clock_runs = true;
+  if (!m_tree_asked) {
+    ask_tree();
+  }
+}
+
+bool Watch::is_kill_due() const noexcept {
+  const bool lease_ends = m_rules.lease != nullptr && m_clock_runs &&
+                          os::boot_time() >= m_rules.lease->held_until() - m_rules.kill_after;
+  return lease_ends || m_kill.passed();
 }
 
 void Watch::pass_on(int signal) const noexcept {
@@ -102,11 +142,41 @@ void Watch::time_out() {
 
 /// Waits for the next signal, CHLD included, but not beyond `until`.
 void Watch::step(const os::Deadline& until) {
-  pollfd signals{m_signals.read_fd(), POLLIN, 0};
+  std::array<pollfd, 4> polled{
+      {{m_signals.read_fd(), POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}}};
+  if (m_rules.lease != nullptr) {
+    const int ahead = m_clock_runs ? 1 : 2;
+    m_lease_timer->set(m_rules.lease->held_until() - m_rules.kill_after * ahead);
+    polled[1].fd = m_ended || is_kill_due() ? -1 : m_lease_timer->fd();
+    polled[2].fd = m_ended || m_ending.lost ? -1 : m_rules.lease->lost_fd();
+  }
+  if (m_rules.guard != nullptr) {
+    polled[3].fd = m_rules.guard->fd();
+  }
   // A result is of no interest: after EINTR or a timeout there is merely nothing to read.
-  ::poll(&signals, 1, until.poll_timeout());
+  ::poll(polled.data(), m_rules.lease == nullptr ? 1 : polled.size(), until.poll_timeout());
   drain();
   reap();
+}
+
+/// The command is the guardian's child, unless there is no guardian any more.
+void Watch::hear_guard() {
+  if (m_rules.guard == nullptr) {
+    return;
+  }
+  const Guard::News news = m_rules.guard->read();
+  if (news.ended && !m_ended) {
+    note_end(news.ended->status, news.ended->usage);
+    m_ending.lost = m_ending.lost || news.ended->lost;
+  }
+  if (news.gone) {
+    m_rules.guard = nullptr;
+    if (!m_ended) {
+      // Nobody would end the tree if oncerun were killed now.
+      start_kill_clock(m_rules.kill_after);
+      lose();
+    }
+  }
 }
 
 void Watch::drain() {
@@ -119,6 +189,7 @@ void Watch::drain() {
 
 /// CHLD is not queued once for each child, so that one stands for any number of them.
 void Watch::reap() {
+  hear_guard();
   while (!m_childless) {
     int status = 0;
     rusage usage{};
@@ -165,7 +236,7 @@ void Watch::end_rest() {
     m_kill = os::Deadline::after(m_rules.kill_after);
     ask_tree();
   }
-  while (!m_kill.passed()) {
+  while (!is_kill_due()) {
     if (is_gone()) {
       return;
     }

@@ -2,6 +2,7 @@
 
 #include "child/tree.hpp"
 #include "core/ending.hpp"
+#include "core/lease.hpp"
 #include "os/clock.hpp"
 #include "os/signals.hpp"
 
@@ -14,6 +15,7 @@
 
 namespace oncerun::child {
 
+class Guard;
 class Watch;
 
 /// What is different between a command and a check.
@@ -26,6 +28,9 @@ struct WatchRules {
   bool timeout_asks_tree = false;
   /// Called once, when the process still runs after a moment (50 ms): there is time to tidy up.
   std::function<void()> when_waiting;
+  /// Of the lock under which it runs, and whoever guards it; neither owned, nullptr for none.
+  const core::Lease* lease = nullptr;
+  Guard* guard = nullptr;
   /// Called for each signal but CHLD.
   std::function<void(Watch&, const signalfd_siginfo&)> on_signal;
   /// Whether this ending is one after which the rest of the tree must go.
@@ -55,6 +60,10 @@ class Watch {
   void wait_a_moment(const os::Deadline& timer);
   void drain();
   void reap();
+  void hear_guard();
+  void heed_lease();
+  void lose();
+  [[nodiscard]] bool is_kill_due() const noexcept;
   void note_end(int status, const rusage& usage) noexcept;
   void time_out();
   void ask_tree();
@@ -67,6 +76,7 @@ class Watch {
   Tree& m_tree;
   WatchRules m_rules;
   core::Ending m_ending;
+  std::optional<os::BootTimer> m_lease_timer;
   os::Deadline m_timeout;
   os::Deadline m_moment; ///< until when_waiting
   os::Deadline m_kill = os::Deadline::never();

@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "ledger/sqlite_ledger.hpp"
 #include "lock/flock_lock.hpp"
+#include "lock/redis_lock.hpp"
 #include "os/file.hpp"
 #include "os/host.hpp"
 #include "run/evidence.hpp"
@@ -38,9 +39,27 @@ std::string real_ledger_path(const std::string& path, bool look_only) {
   return os::real_path(path);
 }
 
+std::unique_ptr<core::Lock> lock_on_server(const Stores& stores, const core::RunKey& run) {
+  const LeaseSettings& lease = stores.lease;
+  return lock::redis_lock(
+      {.server = {.url = stores.lock.redis,
+                  .wants_token = stores.ledger.kind == LedgerSpec::Kind::none && !stores.state,
+                  .ttl = lease.ttl,
+                  .marks = lease.marks,
+                  .connect_timeout = lease.connect_timeout,
+                  .replicas = lease.replicas,
+                  .renew = lease.renew},
+       .run = run,
+       .key = lease.key,
+       .covers_job = lease.covers_job,
+       .run_without = lease.run_without});
+}
+
 std::unique_ptr<core::Lock> lock_beside(const Stores& stores, const std::string& ledger_path,
-                                        const core::JobName& job) {
+                                        const core::RunKey& run) {
   switch (stores.lock.kind) {
+  case LockSpec::Kind::redis:
+    return lock_on_server(stores, run);
   case LockSpec::Kind::none:
     return lock::no_lock();
   case LockSpec::Kind::path_flock:
@@ -48,7 +67,7 @@ std::unique_ptr<core::Lock> lock_beside(const Stores& stores, const std::string&
   case LockSpec::Kind::job_flock:
     break;
   }
-  return lock::job_flock(ledger_path + "-locks", ledger_path, job);
+  return lock::job_flock(ledger_path + "-locks", ledger_path, run.job);
 }
 
 Composition compose_state(const Stores& stores, const run::Plan& plan) {
@@ -63,6 +82,9 @@ Composition compose_state(const Stores& stores, const run::Plan& plan) {
     break;
   case LockSpec::Kind::path_flock:
     parts.lock = lock::path_flock(stores.lock.path);
+    break;
+  case LockSpec::Kind::redis:
+    parts.lock = lock_on_server(stores, plan.key);
     break;
   case LockSpec::Kind::job_flock:
     parts.lock = ledger->state_lock();
@@ -91,11 +113,11 @@ Composition compose(const Stores& stores, const run::Plan& plan, bool look_only,
     if (stores.state) {
       return compose_state(stores, plan);
     }
-    return {state::null_ledger(), lock_beside(stores, "", plan.key.job)};
+    return {state::null_ledger(), lock_beside(stores, "", plan.key)};
   }
   const std::string path = real_ledger_path(stores.ledger.path, look_only);
   return {open_sqlite_at(stores.ledger.path, stores.spool, false, &stop),
-          lock_beside(stores, path, plan.key.job)};
+          lock_beside(stores, path, plan.key)};
 }
 
 std::unique_ptr<core::Ledger> open_existing(const Stores& stores) {

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::string_view k_what = "What and when";
 constexpr std::string_view k_where = "Lock and ledger";
+constexpr std::string_view k_redis = "Lock on a Redis server";
 constexpr std::string_view k_doubt = "Doubt";
 constexpr std::string_view k_limits = "Limits and retries";
 constexpr std::string_view k_telling = "Outcome and output";
@@ -33,12 +34,34 @@ constexpr std::array k_options{
     Option{"scheduled-at", 0, "T", k_what, k_on_a_run,
            "count from this instant: RFC 3339, @SECONDS, or k8s:JOB-NAME", "now"},
 
-    Option{"lock", 'l', "SPEC", k_where, k_run, "flock, flock:PATH, or none", "flock"},
-    Option{"lock-scope", 0, "SCOPE", k_where, k_run, "job or date: what a Redis lock covers",
-           "job"},
+    Option{
+        "lock", 'l', "SPEC", k_where, k_run,
+        "flock, flock:PATH, none, redis://[user:password@]host[:port][/db], redis+unix://path or "
+        "redis+sentinel://h1:p,h2:p/NAME[/db]",
+        "flock"},
     Option{"wait", 'w', "DURATION", k_where, k_run,
            "wait that long for the lock and for a run of the same date", "0"},
     Option{"replace", 0, "", k_where, k_run, "after --wait, stop the run that is in the way", ""},
+    Option{"lock-scope", 0, "SCOPE", k_redis, k_run, "job or date: what the lock covers", "job"},
+    Option{"lock-key", 0, "TEXT", k_redis, k_run, "name of the lock on the server",
+           "oncerun:lock:JOB"},
+    Option{"lock-ttl", 0, "DURATION", k_redis, k_run,
+           "how long the lock outlives whoever stops renewing it", "30s"},
+    Option{"lock-renew", 0, "on|off", k_redis, k_run,
+           "renew it at a third of that, or stop the command at its end", "on"},
+    Option{"lock-replicas", 0, "N|all", k_redis, k_run,
+           "replicas that must have a change before it counts", "all"},
+    Option{"lock-marks", 0, "DURATION", k_redis, k_run,
+           "how long other hosts are told what became of a run; 0: not at all", "35d"},
+    Option{"lock-unavailable", 0, "fail|run", k_redis, k_run,
+           "what to do when the server cannot be reached", "fail"},
+    Option{"lock-password-file", 0, "FILE", k_redis, k_run,
+           "the server's password; also ONCERUN_REDIS_PASSWORD", ""},
+    Option{"connect-timeout", 0, "DURATION", k_redis, k_run,
+           "limit for connecting and for each answer", "3s"},
+    Option{"on-lost", 0, "COMMAND", k_redis, k_run,
+           "run by /bin/sh -c when the lock was lost and the command stopped", ""},
+
     Option{"ledger", 'L', "SPEC", k_where, k_on_a_ledger, "a path, sqlite:PATH, or none",
            "see oncerun(1)"},
     Option{"state", 's', "FILE", k_where, k_on_a_ledger, "JSON state file", ""},

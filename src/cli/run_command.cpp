@@ -55,9 +55,12 @@ run::Result failed_with(const core::Error& error, run::Log& log) {
   return run::result_of(error.outcome(), error.what());
 }
 
-/// What the ledger noticed by the way and nobody would hear of otherwise.
-void tell_notices(core::Ledger& ledger, run::Log& log) {
-  for (const std::string& notice : ledger.take_notices()) {
+/// What ledger and lock noticed by the way and nobody would hear of otherwise.
+void tell_notices(const Composition& parts, run::Log& log) {
+  for (const std::string& notice : parts.ledger->take_notices()) {
+    log.say(run::Level::warning, notice);
+  }
+  for (const std::string& notice : parts.lock->take_notices()) {
     log.say(run::Level::warning, notice);
   }
 }
@@ -93,7 +96,7 @@ int run_command(const Arguments& arguments, const Environment& environment,
       return explain(pipeline, *settings, parts);
     }
     report.result = pipeline.execute();
-    tell_notices(*parts.ledger, said);
+    tell_notices(parts, said);
   } catch (const core::Interrupted& stop) {
     report.result = run::stopped_by(stop.signal());
     said.say(run::Level::error, report.result.reason);

@@ -64,10 +64,6 @@ void refuse_contradictions(const Arguments& arguments, const RunSettings& settin
   if (arguments.has("verbose") && arguments.has("quiet")) {
     throw core::UsageError("--verbose and --quiet contradict each other", "leave one of them out");
   }
-  if (arguments.has("lock-scope")) {
-    throw core::UsageError("--lock-scope goes with a lock on a server",
-                           "flock covers the job; --lock none leaves dates alone");
-  }
   if (settings.stores.state && plan.period.is_key()) {
     throw core::UsageError("--state cannot hold periods of --every key",
                            "their texts have no order; use the ledger alone");
@@ -84,7 +80,9 @@ void refuse_contradictions(const Arguments& arguments, const RunSettings& settin
     throw core::UsageError("--spool without a ledger",
                            "it keeps results for a ledger; leave it out");
   }
-  if (settings.stores.state) {
+  const bool has_marks = settings.stores.lock.kind == LockSpec::Kind::redis &&
+                         settings.stores.lease.marks != std::chrono::milliseconds::zero();
+  if (settings.stores.state || has_marks) {
     return;
   }
   if (settings.stores.lock.kind == LockSpec::Kind::none) {
@@ -240,6 +238,31 @@ void refuse_own_ancestor(const run::Plan& plan, const Environment& environment) 
 
 } // namespace
 
+namespace {
+
+/// With a lease TERM must come so early that KILL has ended the tree before the lease ends, and so
+/// late that a renewal can come first.
+void set_lease_limits(RunSettings& settings, const Arguments& arguments) {
+  run::Plan& plan = settings.plan;
+  plan.on_lost = arguments.value("on-lost");
+  if (settings.stores.lock.kind != LockSpec::Kind::redis) {
+    return;
+  }
+  const std::chrono::milliseconds ttl = settings.stores.lease.ttl;
+  if (!arguments.has("kill-after")) {
+    constexpr int k_share = 5;
+    plan.kill_after = std::min(plan.kill_after, ttl / k_share);
+  }
+  constexpr int k_least_share = 4;
+  if (plan.kill_after * k_least_share > ttl) {
+    throw core::UsageError("--kill-after is more than a quarter of --lock-ttl",
+                           "TERM goes out two --kill-after before the lock ends, and renewals need "
+                           "the time before it");
+  }
+}
+
+} // namespace
+
 RunSettings run_settings(const Arguments& arguments, const Environment& environment,
                          std::vector<std::string> command, const os::StandardFds& standard_fds) {
   NamedRun named = named_run(arguments, environment);
@@ -266,6 +289,7 @@ RunSettings run_settings(const Arguments& arguments, const Environment& environm
   plan.rerun = arguments.has("rerun");
   plan.replace = arguments.has("replace");
   set_limits(plan, arguments);
+  set_lease_limits(settings, arguments);
   plan.state_path = settings.stores.state;
   plan.state_is_truth =
       settings.stores.state && settings.stores.ledger.kind == LedgerSpec::Kind::none;

@@ -3,6 +3,7 @@
 #include "cli/arguments.hpp"
 #include "cli/stderr_log.hpp"
 #include "core/zone.hpp"
+#include "lock/redis_url.hpp"
 #include "run/plan.hpp"
 
 #include <map>
@@ -37,16 +38,30 @@ struct LedgerSpec {
 };
 
 struct LockSpec {
-  enum class Kind { job_flock, path_flock, none };
+  enum class Kind { job_flock, path_flock, none, redis };
   Kind kind = Kind::job_flock;
   std::string path;
   bool given = false;
+  lock::RedisUrl redis = {};
+};
+
+/// What goes with a lock on a server.
+struct LeaseSettings {
+  bool covers_job = true;
+  std::string key; ///< empty: the job's own
+  std::chrono::milliseconds ttl{30'000};
+  std::chrono::milliseconds marks{std::chrono::days(35)};
+  std::chrono::milliseconds connect_timeout{3'000};
+  std::optional<int> replicas; ///< none: all
+  bool renew = true;
+  bool run_without = false;
 };
 
 /// Where to look and what to change: what every subcommand needs.
 struct Stores {
   LedgerSpec ledger;
   LockSpec lock;
+  LeaseSettings lease; ///< of a lock on a server
   std::optional<std::string> state;
   std::string spool; ///< empty: beside the ledger
 };

@@ -1,3 +1,4 @@
+#include "cli/lease_settings.hpp"
 #include "cli/settings.hpp"
 #include "core/error.hpp"
 #include "core/redact.hpp"
@@ -64,11 +65,14 @@ LockSpec lock_spec(const Arguments& arguments, const Environment& environment) {
   if (text->starts_with("flock:") && text->size() > std::string_view("flock:").size()) {
     return {LockSpec::Kind::path_flock, text->substr(std::string_view("flock:").size()), true};
   }
-  if (text->find("://") != std::string::npos || *text == "ledger") {
-    throw core::UsageError("this version has no lock on a server: " + core::redact(*text),
-                           "use flock, flock:PATH or none");
+  if (lock::is_redis_url(*text)) {
+    return {LockSpec::Kind::redis, "", true, lock::parse_redis_url(*text)};
   }
-  throw core::UsageError("--lock is '" + *text + "'", "flock, flock:PATH or none");
+  if (text->find("://") != std::string::npos || *text == "ledger") {
+    throw core::UsageError("this version has no such lock: " + core::redact(*text),
+                           "use flock, flock:PATH, none or redis://HOST");
+  }
+  throw core::UsageError("--lock is '" + *text + "'", "flock, flock:PATH, none or redis://HOST");
 }
 
 /// The file that a path names, however it is written; the path itself where nothing is there yet.
@@ -171,6 +175,12 @@ Stores stores(const Arguments& arguments, const Environment& environment) {
   }
   found.ledger = ledger_spec(arguments, environment);
   found.lock = lock_spec(arguments, environment);
+  if (found.lock.kind == LockSpec::Kind::redis) {
+    found.lease = lease_settings(arguments);
+    take_redis_password(arguments, environment, found.lock.redis);
+  } else {
+    refuse_lease_options(arguments);
+  }
   if (const std::optional<std::string> spool = arguments.value("spool")) {
     if (spool->empty()) {
       throw core::UsageError("--spool names no folder", "a folder, or none");

@@ -39,7 +39,7 @@ bool is_cut_short(const Ending& ending, const ExitCodes& unknown_exit) noexcept 
   }
   // An ending that says neither code nor signal is not known to have been a normal one.
   const bool ended_by_itself = ending.exit_code.has_value() && !ending.signal;
-  if (!ended_by_itself || ending.stop_signal != 0 || ending.timed_out) {
+  if (!ended_by_itself || ending.stop_signal != 0 || ending.timed_out || ending.lost) {
     return true;
   }
   const int code = *ending.exit_code;
@@ -57,6 +57,9 @@ Verdict judge(const Ending& ending, const ExitCodes& unknown_exit,
     return judge_not_started(ending);
   }
   const bool cut_short = is_cut_short(ending, unknown_exit);
+  if (ending.lost) {
+    return with_code(RunStatus::unknown, Outcome::lost, true);
+  }
   if (ending.timed_out) {
     return with_code(RunStatus::unknown, Outcome::timeout, true);
   }
@@ -109,7 +112,9 @@ std::string describe(const Ending& ending) {
   } else if (ending.exit_code) {
     text = "exit " + std::to_string(*ending.exit_code);
   }
-  if (ending.timed_out) {
+  if (ending.lost) {
+    text += " after the lock was lost";
+  } else if (ending.timed_out) {
     text += " after --timeout";
   } else if (ending.stop_signal != 0) {
     text += " after " + signal_name(ending.stop_signal);

@@ -32,6 +32,8 @@ struct Ending {
   /// The first TERM, INT or QUIT that oncerun saw, whoever it reached; 0 for none.
   int stop_signal = 0;
   bool timed_out = false;
+  /// The lock under which it ran was lost, or about to end, and so it was stopped.
+  bool lost = false;
   /// Processes of the tree are left that could not be ended (uninterruptible sleep).
   bool tree_left = false;
   Usage usage;

@@ -24,6 +24,10 @@ struct ClaimRequest {
   Guarantee guarantee = Guarantee::cautious;
   std::string run_id;        ///< UUID of the attempt to be
   std::string check_verdict; ///< what the check said before this start; empty if none was asked
+  /// What is to stand in the history with this start; empty for nothing.
+  std::string warning = {};
+  /// A token that came with the lock, for a ledger that has none of its own.
+  Token lock_token = {};
   /// A state file read before the ledger knew the job: taken in as evidence, once.
   std::optional<StateDocument> evidence;
   /// The state file exists and cannot be read as one: with a job unknown to the ledger, a hold.
@@ -124,6 +128,9 @@ struct Settlement {
   /// With them, as in ClaimRequest: the state file of a job that the ledger does not know yet.
   bool sortable_labels = true;
   std::optional<StateDocument> evidence = {};
+  /// Of an attempt that stands in no ledger of ours; empty: it is about the attempt that was seen.
+  std::string run_id = {};
+  Token token = {};
 };
 
 /// What `history` and `status` select; empty members select everything.

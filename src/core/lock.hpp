@@ -2,6 +2,7 @@
 
 #include "core/lease.hpp"
 #include "core/names.hpp"
+#include "core/run_mark.hpp"
 #include "core/stop.hpp"
 
 #include <sys/types.h>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace oncerun::core {
 
@@ -25,6 +27,19 @@ class HeldLock {
   [[nodiscard]] virtual int inherited_fd() const noexcept = 0;
   /// Whether it keeps other dates of the job out.
   [[nodiscard]] virtual bool covers_job() const noexcept = 0;
+  /// The id of the first attempt under this lock, where its holder is known by that; else empty.
+  [[nodiscard]] virtual std::string run_id() const { return {}; }
+  /// A fencing token that came with the lock, for where no ledger has one; 0: none.
+  [[nodiscard]] virtual Token token() const noexcept { return {}; }
+  /// What had been left beside the lock about this run before it was taken.
+  [[nodiscard]] virtual std::optional<RunMark> found_mark() const { return std::nullopt; }
+  /// Lets other hosts know of an attempt that was claimed and is about to start. Throws Error
+  /// (unavailable) when that cannot be done or the lock is not held any more, Interrupted.
+  virtual void begin_attempt(const RunMark& /*pending*/, const StopRequest& /*stop*/) {}
+  /// What release() leaves about this run; unless called, what stood there before.
+  virtual void leave_mark(const RunMark& /*mark*/) {}
+  /// Why this is no lock at all (--lock-unavailable run); empty for one that is.
+  [[nodiscard]] virtual std::string missing_because() const { return {}; }
   /// For a lock that ends by itself; nullptr for one that is held until it is released. Owned.
   [[nodiscard]] virtual const Lease* lease() const noexcept { return nullptr; }
   virtual void release() noexcept = 0;
@@ -33,7 +48,8 @@ class HeldLock {
   HeldLock() = default;
 };
 
-/// What a loser may learn about who holds the lock, from a note in our own lock file.
+/// What a loser may learn about who holds the lock, from a note in our own lock file or the value
+/// of a lock on a server.
 struct LockNote {
   std::string job;
   std::string date;
@@ -43,6 +59,7 @@ struct LockNote {
   std::string boot_id;
   std::uint64_t pid_namespace = 0;
   pid_t pid = 0;
+  std::string run_id = {}; ///< of its first attempt; empty in a lock file
 };
 
 class Lock {
@@ -57,8 +74,10 @@ class Lock {
   [[nodiscard]] virtual bool is_held() = 0;
   /// Who holds it, if our own lock file says so.
   [[nodiscard]] virtual std::optional<LockNote> holder() = 0;
-  /// "flock /path/to/file", for messages.
+  /// "flock /path/to/file", for messages; no secret.
   [[nodiscard]] virtual std::string describe() const = 0;
+  /// Lines that a person should see and that stopped nothing; each is handed out once.
+  [[nodiscard]] virtual std::vector<std::string> take_notices() { return {}; }
 };
 
 } // namespace oncerun::core

@@ -221,7 +221,8 @@ std::optional<core::Unsettled> Claiming::unsettled(const Found& found_before) {
   }
   Statement statement = m_writing.db().prepare(
       "SELECT biz_date, status, serial FROM job_run INDEXED BY job_run_unsettled "
-      "WHERE job_name = ?1 AND biz_date < ?2 AND status IN ('pending', 'failed', 'unknown') ORDER BY biz_date");
+      "WHERE job_name = ?1 AND biz_date < ?2 AND status IN ('pending', 'failed', 'unknown') ORDER "
+      "BY biz_date");
   statement.bind(m_job, m_date);
   core::Unsettled found;
   while (statement.step()) {
@@ -290,6 +291,16 @@ core::Claimed Claiming::start(const Found& found, bool new_generation) {
   }
   write_run(claimed, found.row);
   write_attempt(claimed);
+  if (!m_request.warning.empty()) {
+    add_event(m_writing, {.key = m_request.key,
+                          .at = {},
+                          .kind = "warning",
+                          .from_status = {},
+                          .to_status = {},
+                          .run_id = claimed.run_id,
+                          .by = {},
+                          .detail = m_request.warning});
+  }
   auto told = unsettled(found);
   m_writing.db().run(k_update_job, claimed.token.value, claimed.serial, m_writing.now(),
                      told ? Value(m_writing.now().substr(0, 10)) : Value(std::nullopt), m_job);

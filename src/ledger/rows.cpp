@@ -124,13 +124,13 @@ std::optional<Found> find(Database& database, const core::RunKey& key) {
 }
 
 std::optional<Found> find_to_claim(Database& database, const core::RunKey& key) {
-  auto statement = database.try_prepare(select_run(
-      ", j.unsettled_told_on, "
-      "EXISTS (SELECT 1 FROM job_run u INDEXED BY job_run_unsettled "
-      "WHERE u.job_name = ?1 AND u.biz_date < ?2 "
-      "AND u.status IN ('pending', 'failed', 'unknown')), "
-      "EXISTS (SELECT 1 FROM job_attempt o INDEXED BY job_attempt_open "
-      "WHERE o.job_name = ?1 AND o.ended_at IS NULL)"));
+  auto statement = database.try_prepare(
+      select_run(", j.unsettled_told_on, "
+                 "EXISTS (SELECT 1 FROM job_run u INDEXED BY job_run_unsettled "
+                 "WHERE u.job_name = ?1 AND u.biz_date < ?2 "
+                 "AND u.status IN ('pending', 'failed', 'unknown')), "
+                 "EXISTS (SELECT 1 FROM job_attempt o INDEXED BY job_attempt_open "
+                 "WHERE o.job_name = ?1 AND o.ended_at IS NULL)"));
   std::optional<Found> found = read_found(statement, key);
   if (found) {
     constexpr int k_first = 1 + k_job_column_count + k_run_column_count;

@@ -14,7 +14,8 @@ namespace {
 // Every index here is paid for at every claim. Three are partial and nearly empty: the runs that a
 // command may finish itself, the runs that are not settled, and the attempts without a recorded
 // end. Who reads by them says INDEXED BY: without statistics SQLite takes another index, and then
-// every row of the job is read. STRICT, and job and run without rowid: the primary key is the table.
+// every row of the job is read. STRICT, and job and run without rowid: the primary key is the
+// table.
 constexpr const char* k_tables = R"sql(
 CREATE TABLE oncerun_meta (
   id INTEGER PRIMARY KEY CHECK (id = 1),

@@ -71,24 +71,29 @@ void write_settlement(Writing& writing, const core::RunKey& run, const std::opti
   if (!row) {
     writing.know(run);
     writing.db().run("INSERT INTO job_run (job_name, biz_date, status, updated_at, finished_at, "
-                     "note) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                     run.job.text(), run.date.label(), to, writing.now(), finished, note);
+                     "note, run_id, fencing_token) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                     run.job.text(), run.date.label(), to, writing.now(), finished, note,
+                     settlement.run_id, settlement.token.value);
   } else {
     writing.db().run("UPDATE job_run SET status = ?1, updated_at = ?2, finished_at = coalesce(?3, "
-                     "finished_at), never_started = 0, late_success = 0, note = ?4 "
+                     "finished_at), never_started = 0, late_success = 0, note = ?4, "
+                     "run_id = CASE ?7 WHEN '' THEN run_id ELSE ?7 END, "
+                     "fencing_token = max(fencing_token, ?8) "
                      "WHERE job_name = ?5 AND biz_date = ?6",
-                     to, writing.now(), finished, note, run.job.text(), run.date.label());
+                     to, writing.now(), finished, note, run.job.text(), run.date.label(),
+                     settlement.run_id, settlement.token.value);
     const bool happened = settlement.to == RunStatus::done || row->run.status == RunStatus::done;
     close_attempt(writing, row->run.serial, "settlement", happened ? "done" : "unknown", note);
   }
-  add_event(writing, {.key = run,
-                      .at = {},
-                      .kind = settlement.kind,
-                      .from_status = row ? row->stored_status : "",
-                      .to_status = to,
-                      .run_id = row ? row->run.run_id : "",
-                      .by = settlement.by,
-                      .detail = settlement.detail});
+  add_event(writing,
+            {.key = run,
+             .at = {},
+             .kind = settlement.kind,
+             .from_status = row ? row->stored_status : "",
+             .to_status = to,
+             .run_id = settlement.run_id.empty() && row ? row->run.run_id : settlement.run_id,
+             .by = settlement.by,
+             .detail = settlement.detail});
 }
 
 core::Error unknown_job(const Store& store, const core::JobName& job) {

@@ -1,7 +1,13 @@
 #include "os/clock.hpp"
 
+#include "core/error.hpp"
+
+#include <sys/timerfd.h>
+#include <time.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <limits>
 
@@ -18,6 +24,13 @@ std::chrono::sys_time<std::chrono::milliseconds> now() noexcept {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
+std::chrono::milliseconds boot_time() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  return std::chrono::seconds(time.tv_sec) +
+         std::chrono::floor<std::chrono::milliseconds>(std::chrono::nanoseconds(time.tv_nsec));
+}
+
 std::string now_text() {
   // Civil arithmetic instead of gmtime_r(3), which reads /etc/localtime first.
   const auto instant = now();
@@ -32,6 +45,21 @@ std::string now_text() {
       static_cast<int>(time.minutes().count()), static_cast<int>(time.seconds().count()),
       static_cast<int>(time.subseconds().count()));
   return {text.data(), static_cast<std::size_t>(length)};
+}
+
+BootTimer::BootTimer() : m_fd(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (!m_fd) {
+    throw core::system_error(core::Outcome::unavailable, "make", "a timer (timerfd)", errno);
+  }
+}
+
+void BootTimer::set(std::chrono::milliseconds at) const noexcept {
+  at = std::max(at, std::chrono::milliseconds(1)); // 0 would disarm it
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
+  itimerspec when{};
+  when.it_value.tv_sec = static_cast<time_t>(seconds.count());
+  when.it_value.tv_nsec = static_cast<long>(std::chrono::nanoseconds(at - seconds).count());
+  ::timerfd_settime(m_fd.get(), TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
 Deadline Deadline::after(std::chrono::milliseconds duration) noexcept {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "os/fd.hpp"
+
 #include <chrono>
 #include <string>
 
@@ -9,6 +11,9 @@ namespace oncerun::os {
 [[nodiscard]] std::chrono::sys_time<std::chrono::milliseconds> now() noexcept;
 /// "2026-10-26T18:00:00.123Z", the form of every instant in the ledger.
 [[nodiscard]] std::string now_text();
+
+/// CLOCK_BOOTTIME since boot: goes on while the machine sleeps, and never steps.
+[[nodiscard]] std::chrono::milliseconds boot_time() noexcept;
 
 /// A point on CLOCK_MONOTONIC: waits and limits never see a step of the wall clock.
 class Deadline {
@@ -24,6 +29,20 @@ class Deadline {
  private:
   std::chrono::steady_clock::time_point m_at{};
   bool m_never = false;
+};
+
+/// A timer on CLOCK_BOOTTIME that can be polled: it also fires when the machine wakes up after the
+/// moment has passed (timerfd_create(2)).
+class BootTimer {
+ public:
+  /// Throws Error (unavailable).
+  BootTimer();
+  /// Polls readable from `at` (see boot_time()) on, until it is set anew.
+  void set(std::chrono::milliseconds at) const noexcept;
+  [[nodiscard]] int fd() const noexcept { return m_fd.get(); }
+
+ private:
+  UniqueFd m_fd;
 };
 
 } // namespace oncerun::os

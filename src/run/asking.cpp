@@ -21,7 +21,8 @@ std::string words(core::CheckAnswer answer, const std::string& detail, bool twic
 
 } // namespace
 
-child::CheckResult ask_once(const Plan& plan, const Questioned& attempt, os::Signals& signals) {
+child::CheckResult ask_once(const Plan& plan, const Questioned& attempt, os::Signals& signals,
+                            const core::Lease* lease) {
   child::Check check;
   check.command = plan.check->command;
   check.environment = check_environment(plan, attempt);
@@ -29,6 +30,7 @@ child::CheckResult ask_once(const Plan& plan, const Questioned& attempt, os::Sig
   check.kill_after = plan.kill_after;
   check.absent_code = plan.check->absent_code;
   check.present_code = plan.check->present_code;
+  check.lease = lease;
   return child::ask(check, signals);
 }
 
@@ -49,11 +51,12 @@ void sleep_unless_stopped(std::chrono::milliseconds duration, const core::StopRe
   }
 }
 
-Answered ask_about(const Plan& plan, const core::Sighting& seen, os::Signals& signals) {
+Answered ask_about(const Plan& plan, const core::Sighting& seen, os::Signals& signals,
+                   const core::Lease* lease) {
   const Questioned attempt = questioned(seen);
   bool absent_before = false;
   while (true) {
-    const child::CheckResult result = ask_once(plan, attempt, signals);
+    const child::CheckResult result = ask_once(plan, attempt, signals, lease);
     const core::AfterCheck after = core::after_check(seen.row(), result.answer, absent_before);
     if (after != core::AfterCheck::ask_again) {
       return {after, words(result.answer, result.detail, absent_before)};
@@ -63,8 +66,9 @@ Answered ask_about(const Plan& plan, const core::Sighting& seen, os::Signals& si
   }
 }
 
-child::CheckResult ask_after(const Plan& plan, const core::ClaimedRun& run, os::Signals& signals) {
-  return ask_once(plan, questioned(run), signals);
+child::CheckResult ask_after(const Plan& plan, const core::ClaimedRun& run, os::Signals& signals,
+                             const core::Lease* lease) {
+  return ask_once(plan, questioned(run), signals, lease);
 }
 
 } // namespace oncerun::run

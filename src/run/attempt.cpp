@@ -6,6 +6,7 @@
 #include "run/asking.hpp"
 #include "run/environment.hpp"
 #include "run/patient_stop.hpp"
+#include "run/shared_marks.hpp"
 
 #include <cstring>
 #include <utility>
@@ -13,6 +14,8 @@
 namespace oncerun::run {
 
 namespace {
+
+const std::string k_without_lock = "ran without the lock: ";
 
 core::AttemptResult result_for_ledger(const core::Ending& ending, const core::Verdict& verdict) {
   core::AttemptResult attempt;
@@ -38,6 +41,8 @@ Result Attempt::run(core::Claim& claim) {
   result.claimed_at = os::now_text();
   try {
     m_publisher.before_start();
+    m_lock.begin_attempt(pending_mark(claim.run()), m_signals);
+    require_lease(m_plan, m_lock);
   } catch (const core::Interrupted& stop) {
     give_back(claim, stopped_by(stop.signal()).reason);
     throw;
@@ -67,6 +72,9 @@ Result Attempt::run(core::Claim& claim) {
   result.ended_at = os::now_text();
   m_publisher.after_result();
   tell(ending, result);
+  if (ending.lost && m_plan.on_lost) {
+    tell_of_loss(claim);
+  }
   return result;
 }
 
@@ -75,7 +83,7 @@ core::Ending Attempt::supervise(core::Claim& claim) {
   command.argv = m_plan.command;
   command.environment = command_environment(m_plan, claim.run());
   command.standard_fds = m_plan.standard_fds;
-  for (const int fd : {claim.inherited_fd(), m_inherited_lock_fd}) {
+  for (const int fd : {claim.inherited_fd(), m_lock.inherited_fd()}) {
     if (fd >= 0) {
       command.inherited_fds.push_back(fd);
     }
@@ -84,6 +92,7 @@ core::Ending Attempt::supervise(core::Claim& claim) {
   limits.timeout = m_plan.timeout;
   limits.kill_after = m_plan.kill_after;
   limits.unknown_exit = m_plan.unknown_exit;
+  limits.lease = m_lock.lease();
   try {
     return child::supervise(
         command, limits, m_signals, [&claim] { claim.while_running(); },
@@ -101,7 +110,7 @@ core::Verdict Attempt::judge(const core::Claim& claim, const core::Ending& endin
   }
   core::CheckAnswer answer = core::CheckAnswer::unclear;
   try {
-    const child::CheckResult check = ask_after(m_plan, claim.run(), m_signals);
+    const child::CheckResult check = ask_after(m_plan, claim.run(), m_signals, m_lock.lease());
     answer = check.answer;
     result.check_verdict = check.detail;
   } catch (const core::Interrupted& stop) {
@@ -118,7 +127,10 @@ void Attempt::record(core::Claim& claim, const core::Ending& ending, const core:
   result.exit_code = verdict.exit_code;
   const core::GivenBack back = core::given_back(claim.run().previous);
   result.status = core::name_of(verdict.never_started ? back.status : verdict.status);
-  const core::AttemptResult attempt = result_for_ledger(ending, verdict);
+  core::AttemptResult attempt = result_for_ledger(ending, verdict);
+  if (const std::string missing = m_lock.missing_because(); !missing.empty()) {
+    attempt.note += (attempt.note.empty() ? "" : "; ") + k_without_lock + missing;
+  }
   try {
     switch (claim.finish(attempt, m_plan.record_timeout, PatientStop(m_signals))) {
     case core::Recorded::recorded:
@@ -187,12 +199,36 @@ void Attempt::give_back(core::Claim& claim, const std::string& why) {
   }
 }
 
+/// --on-lost: whoever can reach what the command had begun elsewhere may want to stop it.
+void Attempt::tell_of_loss(const core::Claim& claim) {
+  constexpr std::chrono::milliseconds k_limit{60'000};
+  child::Check hook;
+  hook.command = *m_plan.on_lost;
+  hook.environment = command_environment(m_plan, claim.run());
+  hook.timeout = k_limit;
+  hook.kill_after = m_plan.kill_after;
+  try {
+    const child::CheckResult result = child::ask(hook, m_signals);
+    if (result.answer != core::CheckAnswer::present) {
+      m_log.say(Level::warning, core::title(m_plan.key) + ": --on-lost: " + result.detail);
+    }
+  } catch (const core::Interrupted& stop) {
+    m_log.say(Level::warning, core::title(m_plan.key) + ": --on-lost was stopped by " +
+                                  core::signal_name(stop.signal()));
+  } catch (const core::Error& error) {
+    m_log.say(Level::warning, core::title(m_plan.key) + ": --on-lost: " + error.what());
+  }
+}
+
 void Attempt::tell(const core::Ending& ending, const Result& result) {
   switch (result.outcome) {
   case core::Outcome::done:
   case core::Outcome::unrecorded: // said when it happened
     return;
   case core::Outcome::lost:
+    if (ending.lost) {
+      break;
+    }
     m_log.say(Level::error, core::title(m_plan.key) + ": " + result.reason,
               "oncerun show tells who settled it meanwhile");
     return;

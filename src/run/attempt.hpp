@@ -15,11 +15,10 @@ namespace oncerun::run {
 /// that is not durable.
 class Attempt {
  public:
-  /// None of them is owned; `inherited_lock_fd` is the lock's descriptor for the command, or -1.
+  /// None of them is owned.
   Attempt(const Plan& plan, Publisher& publisher, os::Signals& signals, Log& log,
-          int inherited_lock_fd)
-      : m_plan(plan), m_publisher(publisher), m_signals(signals), m_log(log),
-        m_inherited_lock_fd(inherited_lock_fd) {}
+          core::HeldLock& lock)
+      : m_plan(plan), m_publisher(publisher), m_signals(signals), m_log(log), m_lock(lock) {}
 
   [[nodiscard]] Result run(core::Claim& claim);
 
@@ -33,12 +32,13 @@ class Attempt {
   void keep_in_spool(core::Claim& claim, const core::AttemptResult& attempt, const std::string& why,
                      Result& result);
   void tell(const core::Ending& ending, const Result& result);
+  void tell_of_loss(const core::Claim& claim);
 
   const Plan& m_plan;
   Publisher& m_publisher;
   os::Signals& m_signals;
   Log& m_log;
-  int m_inherited_lock_fd;
+  core::HeldLock& m_lock;
 };
 
 } // namespace oncerun::run

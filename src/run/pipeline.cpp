@@ -5,6 +5,7 @@
 #include "run/evidence.hpp"
 #include "run/lock_holder.hpp"
 #include "run/replace.hpp"
+#include "run/shared_marks.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -19,6 +20,12 @@ constexpr std::chrono::milliseconds k_claim_wait{60'000};
 
 bool lives(const core::Sighting& seen) noexcept {
   return seen.owner == core::OwnerLife::alive || seen.owner == core::OwnerLife::orphaned;
+}
+
+void leave_mark(core::HeldLock& lock, const std::optional<core::RunMark>& mark) {
+  if (mark) {
+    lock.leave_mark(*mark);
+  }
 }
 
 /// Whether what stands there is still the attempt that was seen.
@@ -89,8 +96,14 @@ std::optional<Result> Pipeline::run_at_once() {
   if (m_plan.state_path || m_ledger.may_know(m_plan.key)) {
     return std::nullopt;
   }
-  std::unique_ptr<core::HeldLock> lock =
-      m_lock.acquire(m_plan.key, std::chrono::milliseconds::zero(), m_signals);
+  std::unique_ptr<core::HeldLock> lock;
+  try {
+    lock = m_lock.acquire(m_plan.key, std::chrono::milliseconds::zero(), m_signals);
+  } catch (const core::Error& error) {
+    if (error.outcome() != core::Outcome::unavailable || m_deadline.passed()) {
+      throw;
+    } // else a server may come back within --wait
+  }
   return lock ? run_under(std::move(lock)).result : std::nullopt;
 }
 
@@ -155,7 +168,14 @@ Result Pipeline::acquire_and_run() {
 }
 
 Pipeline::Round Pipeline::run_under(std::unique_ptr<core::HeldLock> lock) {
+  if (const std::string missing = lock->missing_because(); !missing.empty()) {
+    m_log.say(Level::warning, core::title(m_plan.key) + ": WITHOUT the lock: " + missing,
+              "--lock-unavailable run said so; another host may run it at the same time");
+  }
   Round round = claim_and_run(*lock);
+  if (round.result) {
+    leave_mark(*lock, mark_of(*round.result));
+  }
   if (round.result && round.result->ending && round.result->ending->tree_left) {
     // What cannot be killed keeps the lock: the descriptor is closed at exit, never unlocked.
     static_cast<void>(lock.release());
@@ -195,21 +215,34 @@ Pipeline::Round Pipeline::locked_out() {
   if (!note) {
     return {m_telling.blocked("the lock is held (" + m_lock.describe() + ")")};
   }
+  const bool is_lease = !note->run_id.empty();
+  const std::string who = note->host + ", pid " + std::to_string(note->pid);
+  if (is_gone(*note) && is_lease) {
+    return {m_telling.blocked("the lock is still held for " + note->date + " by " + who +
+                              ", which is gone; it ends by itself (--lock-ttl)")};
+  }
   if (is_gone(*note)) {
     return {m_telling.blocked("its lock is still held by what a run of " + note->date +
                               " left behind; see who it is with: fuser -v " +
                               m_lock.describe().substr(m_lock.describe().find(' ') + 1))};
   }
   if (note->date == m_plan.key.date.label()) {
-    m_log.say(Level::skip, core::title(m_plan.key) + " is about to be run by " + note->host +
-                               ", pid " + std::to_string(note->pid));
-    return {result_of(core::Outcome::busy, "another oncerun is about to run it")};
+    m_log.say(Level::skip, core::title(m_plan.key) +
+                               (is_lease ? " is run by "
+                                         : " is about to be "
+                                           "run by ") +
+                               who + ", since " + note->since);
+    return {result_of(core::Outcome::busy,
+                      is_lease ? "another oncerun runs it" : "another oncerun is about to run it")};
   }
-  return {m_telling.blocked("the lock is held for " + note->date + " by " + note->host + ", pid " +
-                            std::to_string(note->pid) + ", since " + note->since)};
+  return {m_telling.blocked("the lock is held for " + note->date + " by " + who + ", since " +
+                            note->since)};
 }
 
 Pipeline::Round Pipeline::claim_and_run(core::HeldLock& lock) {
+  if (lock.found_mark()) {
+    take_mark_in(m_plan, m_ledger, lock, request(lock, ""), m_signals, m_log);
+  }
   return claim_with(
       lock, [this](const core::Sighting& seen) { return core::decide(situation(seen)); }, "");
 }
@@ -225,7 +258,7 @@ Pipeline::Round Pipeline::claim_with(core::HeldLock& lock, const core::Decider& 
     }
     return decision;
   };
-  core::ClaimOutcome outcome = m_ledger.claim(lock, request(check_verdict), gate, m_signals);
+  core::ClaimOutcome outcome = m_ledger.claim(lock, request(lock, check_verdict), gate, m_signals);
   if (auto* claimed = std::get_if<core::Claimed>(&outcome)) {
     Result result = run_attempts(lock, std::move(*claimed));
     if (result.check_verdict.empty()) {
@@ -245,6 +278,7 @@ Pipeline::Round Pipeline::claim_with(core::HeldLock& lock, const core::Decider& 
 }
 
 Pipeline::Round Pipeline::not_claimed(core::HeldLock& lock, const core::NotClaimed& found) {
+  leave_mark(lock, mark_of(found.sighting));
   switch (found.decision.action) {
   case core::Action::leave:
     m_publisher.after_result(); // the row may be done by a result that was just posted
@@ -264,13 +298,16 @@ Pipeline::Round Pipeline::not_claimed(core::HeldLock& lock, const core::NotClaim
 }
 
 Pipeline::Round Pipeline::ask(core::HeldLock& lock, const core::Sighting& seen) {
-  const Answered answered = ask_about(m_plan, seen, m_signals);
+  const Answered answered = ask_about(m_plan, seen, m_signals, lock.lease());
   switch (answered.decision) {
   case core::AfterCheck::mark_done: {
     if (!m_ledger.settle(m_plan.key, seen, found_done(answered.verdict), m_signals)) {
       return {}; // it changed meanwhile: look again
     }
     m_publisher.after_result();
+    if (lock.lease() != nullptr) {
+      leave_mark(lock, mark_of(m_ledger.look(m_plan.key)));
+    }
     Result result = result_of(core::Outcome::done, "the check found it done");
     result.status = core::name_of(core::RunStatus::done);
     result.check_verdict = answered.verdict;
@@ -347,15 +384,22 @@ std::string Pipeline::zone_name() const {
   return m_plan.zone != nullptr ? m_plan.zone->name() : "";
 }
 
-core::ClaimRequest Pipeline::request(const std::string& check_verdict) const {
+/// For the first attempt under this lock.
+core::ClaimRequest Pipeline::request(const core::HeldLock& lock,
+                                     const std::string& check_verdict) const {
   core::ClaimRequest request{.key = m_plan.key,
                              .period = m_plan.period.text(),
                              .zone = zone_name(),
                              .sortable_labels = !m_plan.period.is_key(),
                              .guarantee = m_plan.guarantee,
-                             .run_id = os::random_uuid(),
+                             .run_id = lock.run_id(),
                              .check_verdict = check_verdict,
+                             .warning = lock.missing_because(),
+                             .lock_token = lock.token(),
                              .evidence = std::nullopt};
+  if (request.run_id.empty()) {
+    request.run_id = os::random_uuid();
+  }
   request.timeout = k_claim_wait;
   take_evidence(m_plan, m_publisher.job_is_known(), request);
   return request;

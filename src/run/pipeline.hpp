@@ -65,7 +65,8 @@ class Pipeline {
 
   [[nodiscard]] core::Settlement found_done(const std::string& verdict) const;
   [[nodiscard]] std::string zone_name() const;
-  [[nodiscard]] core::ClaimRequest request(const std::string& check_verdict) const;
+  [[nodiscard]] core::ClaimRequest request(const core::HeldLock& lock,
+                                           const std::string& check_verdict) const;
 
   const Plan& m_plan;
   core::Ledger& m_ledger;

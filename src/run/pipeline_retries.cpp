@@ -1,8 +1,10 @@
 #include "core/error.hpp"
+#include "os/host.hpp"
 #include "run/asking.hpp"
 #include "run/attempt.hpp"
 #include "run/pipeline.hpp"
 #include "run/retry.hpp"
+#include "run/shared_marks.hpp"
 
 #include <utility>
 
@@ -11,7 +13,7 @@ namespace oncerun::run {
 Result Pipeline::run_attempts(core::HeldLock& lock, core::Claimed claimed) {
   m_telling.claimed(claimed, m_ledger.describe());
   std::unique_ptr<core::Claim> claim = std::move(claimed.claim);
-  Attempt attempt(m_plan, m_publisher, m_signals, m_log, lock.inherited_fd());
+  Attempt attempt(m_plan, m_publisher, m_signals, m_log, lock);
   Result result = attempt.run(*claim);
   for (int retry = 1; retry <= m_plan.retries; ++retry) {
     const bool failed = result.status == core::name_of(core::RunStatus::failed);
@@ -60,7 +62,7 @@ std::unique_ptr<core::Claim> Pipeline::claim_retry(core::HeldLock& lock,
     std::string verdict;
     const core::Sighting seen = m_ledger.look(m_plan.key);
     if (m_plan.check && seen.row() == core::RowState::failed) {
-      const Answered answered = ask_about(m_plan, seen, m_signals);
+      const Answered answered = ask_about(m_plan, seen, m_signals, lock.lease());
       verdict = answered.verdict;
       result.check_verdict = verdict;
       if (answered.decision == core::AfterCheck::mark_done) {
@@ -78,8 +80,11 @@ std::unique_ptr<core::Claim> Pipeline::claim_retry(core::HeldLock& lock,
         return nullptr;
       }
     }
+    require_lease(m_plan, lock);
+    core::ClaimRequest again = request(lock, verdict);
+    again.run_id = os::random_uuid();
     core::ClaimOutcome outcome = m_ledger.claim(
-        lock, request(verdict),
+        lock, again,
         [&previous](const core::Sighting& now) {
           const bool ours = now.run && now.run->run_id == previous.run_id &&
                             now.run->status == core::RunStatus::failed;

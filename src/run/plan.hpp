@@ -50,6 +50,8 @@ struct Plan {
   std::chrono::milliseconds retry_delay{10'000};
   std::chrono::milliseconds record_timeout{30'000};
 
+  std::optional<std::string> on_lost{}; ///< for /bin/sh -c, when the lock was lost
+
   std::optional<std::string> state_path{};
   /// Without a ledger: the state file is the truth, not a projection.
   bool state_is_truth = false;

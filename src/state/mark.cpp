@@ -289,6 +289,11 @@ Document with_settlement(Document document, const core::RunKey& key,
     document.ready = settlement.to == core::RunStatus::ready;
     const bool say_failed = document.ready ? failed : settlement.to == core::RunStatus::failed;
     document.status = say_failed ? Status::failed : Status::unknown;
+    if (!settlement.run_id.empty()) { // somebody else's attempt: none of our bytes tell of it
+      forget_attempt(document);
+      document.run_id = settlement.run_id;
+      document.token = std::max(document.token, settlement.token.value);
+    }
   }
   document.updated_at = now;
   document.note = settlement.kind + " by " + settlement.by +

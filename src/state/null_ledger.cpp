@@ -94,8 +94,11 @@ class NullLedger final : public core::Ledger {
         decision.action != core::Action::start_new_generation) {
       return core::NotClaimed{std::move(sighting), decision};
     }
-    m_memory->last_token =
-        std::max(m_memory->last_token + 1, std::int64_t{os::now().time_since_epoch().count()});
+    const std::int64_t given = m_memory->last_token == 0 ? request.lock_token.value : 0;
+    m_memory->last_token = given != 0
+                               ? given
+                               : std::max(m_memory->last_token + 1,
+                                          std::int64_t{os::now().time_since_epoch().count()});
     core::ClaimedRun claimed{.key = request.key,
                              .run_id = request.run_id,
                              .token = {m_memory->last_token},
@@ -109,10 +112,20 @@ class NullLedger final : public core::Ledger {
     return core::Claimed{std::make_unique<NullClaim>(std::move(claimed), m_memory), std::nullopt};
   }
 
-  [[nodiscard]] bool settle(const core::RunKey& /*run*/, const core::Sighting& /*seen*/,
-                            const core::Settlement& /*settlement*/,
+  /// As far as this process is concerned.
+  [[nodiscard]] bool settle(const core::RunKey& run, const core::Sighting& /*seen*/,
+                            const core::Settlement& settlement,
                             const core::StopRequest& /*stop*/) override {
-    return true; // done, as far as this process is concerned
+    if (!m_memory->run) {
+      m_memory->run = record_of({.key = run,
+                                 .run_id = settlement.run_id,
+                                 .token = settlement.token,
+                                 .previous = {},
+                                 .ledger = {}});
+    }
+    m_memory->run->status = settlement.to;
+    m_memory->run->end_recorded = true;
+    return true;
   }
   void project(const core::JobName& /*job*/,
                const std::function<void(const core::StateDocument&)>& /*write*/,

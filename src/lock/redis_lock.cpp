@@ -1,0 +1,252 @@
+#include "lock/redis_lock.hpp"
+
+#include "core/error.hpp"
+#include "lock/lease_keeper.hpp"
+#include "lock/redis_text.hpp"
+#include "os/clock.hpp"
+#include "os/host.hpp"
+
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace oncerun::lock {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How long an answer of the keeper may take that was given `connect_timeout` for each step: a name
+/// lookup, connecting, introducing ourselves, the request, WAIT; and once more over again.
+milliseconds patience(const RedisOptions& options) {
+  constexpr int k_steps = 3;
+  return options.connect_timeout * k_steps;
+}
+
+core::Error no_answer(const RedisOptions& options) {
+  return {core::Outcome::unavailable,
+          "no answer from " + describe(options.url) + " within " +
+              std::to_string(patience(options).count()) + " ms",
+          "looking up its name, connecting or asking hangs; see --connect-timeout"};
+}
+
+/// What acquisitions, held locks and notices of one invocation share.
+struct Shared {
+  explicit Shared(RedisLockOptions given) : options(std::move(given)) {}
+  RedisLockOptions options;
+  std::optional<LeaseKeeper> keeper;
+  std::vector<std::string> notices;
+};
+
+class HeldRedisLock final : public core::HeldLock {
+ public:
+  HeldRedisLock(std::shared_ptr<Shared> shared, std::string key, std::string run_id,
+                const Message& acquired)
+      : m_shared(std::move(shared)), m_key(std::move(key)), m_run_id(std::move(run_id)),
+        m_former(acquired[1]) {
+    (void)std::from_chars(acquired[2].data(), acquired[2].data() + acquired[2].size(),
+                          m_token.value);
+    const std::optional<core::RunMark> former = found_mark();
+    m_pending_stands = !former || former->status != core::RunStatus::done;
+    m_pending_run_id = m_run_id;
+  }
+  ~HeldRedisLock() override { HeldRedisLock::release(); }
+
+  [[nodiscard]] int inherited_fd() const noexcept override { return -1; }
+  [[nodiscard]] bool covers_job() const noexcept override { return m_shared->options.covers_job; }
+  [[nodiscard]] const core::Lease* lease() const noexcept override { return &*m_shared->keeper; }
+  [[nodiscard]] std::string run_id() const override { return m_run_id; }
+  [[nodiscard]] core::Token token() const noexcept override { return m_token; }
+  [[nodiscard]] std::optional<core::RunMark> found_mark() const override {
+    return parse_mark(m_former);
+  }
+
+  void begin_attempt(const core::RunMark& pending, const core::StopRequest& stop) override {
+    if (m_shared->options.server.marks.count() == 0 ||
+        (m_pending_stands && m_pending_run_id == pending.run_id)) {
+      return; // the acquisition has said it already
+    }
+    const std::optional<Message> answer = ask({"mark", print_mark(pending) + "|" + m_former}, stop);
+    if (!answer) {
+      throw no_answer(m_shared->options.server);
+    }
+    if (answer->front() != "marked") {
+      const bool told = answer->size() > 2;
+      throw core::Error(core::Outcome::unavailable,
+                        told ? (*answer)[1] : std::string("the lock is not ours any more"),
+                        told ? (*answer)[2] : std::string("somebody removed or took it"));
+    }
+    m_pending_stands = true;
+    m_pending_run_id = pending.run_id;
+  }
+
+  void leave_mark(const core::RunMark& mark) override { m_leave = print_mark(mark); }
+
+  void release() noexcept override {
+    if (std::exchange(m_released, true)) {
+      return;
+    }
+    try {
+      const std::optional<Message> answer =
+          ask({"release", m_leave, pending_prefix(m_pending_run_id)}, core::NoStopRequest());
+      if (!answer || answer->front() == "failed") {
+        m_shared->notices.push_back(
+            "the lock " + m_key + " was not released: " +
+            (answer ? (*answer)[1] : std::string(no_answer(m_shared->options.server).what())) +
+            "; it ends by itself, and other hosts ask about this run");
+      }
+    } catch (const std::exception&) {
+      // The keeper is gone: the lock ends by itself, and that was said when it was lost.
+    }
+  }
+
+ private:
+  [[nodiscard]] std::optional<Message> ask(const Message& request, const core::StopRequest& stop) {
+    return m_shared->keeper->ask(request, os::Deadline::after(patience(m_shared->options.server)),
+                                 stop);
+  }
+
+  std::shared_ptr<Shared> m_shared;
+  std::string m_key;
+  std::string m_run_id;
+  std::string m_former; ///< the mark that stood there, as text
+  core::Token m_token;
+  std::string m_leave{k_former_mark};
+  std::string m_pending_run_id;
+  bool m_pending_stands = false; ///< a pending mark of ours
+  bool m_released = false;
+};
+
+/// --lock-unavailable run.
+class MissingLock final : public core::HeldLock {
+ public:
+  explicit MissingLock(std::string why) : m_why(std::move(why)) {}
+  [[nodiscard]] int inherited_fd() const noexcept override { return -1; }
+  [[nodiscard]] bool covers_job() const noexcept override { return false; }
+  void release() noexcept override {}
+  [[nodiscard]] std::string missing_because() const override { return m_why; }
+
+ private:
+  std::string m_why;
+};
+
+class RedisLock final : public core::Lock {
+ public:
+  explicit RedisLock(RedisLockOptions options)
+      : m_shared(std::make_shared<Shared>(std::move(options))) {}
+
+  [[nodiscard]] std::unique_ptr<core::HeldLock> acquire(const core::RunKey& run, milliseconds wait,
+                                                        const core::StopRequest& stop) override {
+    try {
+      return try_to_acquire(run, wait, stop);
+    } catch (const core::Error& error) {
+      if (!m_shared->options.run_without || error.outcome() != core::Outcome::unavailable) {
+        throw;
+      }
+      return std::make_unique<MissingLock>(error.what());
+    }
+  }
+
+  [[nodiscard]] bool is_held() override {
+    m_holder = ask_holder();
+    return !m_holder.empty();
+  }
+
+  /// After a lost race what it said, without asking again.
+  [[nodiscard]] std::optional<core::LockNote> holder() override { return parse_value(m_holder); }
+
+  [[nodiscard]] std::string describe() const override {
+    return keys_of(m_shared->options.run).lock + " on " +
+           lock::describe(m_shared->options.server.url);
+  }
+  [[nodiscard]] std::vector<std::string> take_notices() override {
+    return std::exchange(m_shared->notices, {});
+  }
+
+ private:
+  [[nodiscard]] RedisKeys keys_of(const core::RunKey& run) const {
+    return redis_keys(run, m_shared->options.covers_job, m_shared->options.key);
+  }
+
+  [[nodiscard]] LeaseKeeper& keeper() {
+    if (!m_shared->keeper) {
+      m_shared->keeper.emplace(m_shared->options.server);
+    }
+    return *m_shared->keeper;
+  }
+
+  [[nodiscard]] std::unique_ptr<core::HeldLock>
+  try_to_acquire(const core::RunKey& run, milliseconds wait, const core::StopRequest& stop) {
+    const core::OwnerIdentity self = os::this_process();
+    const std::string run_id = os::random_uuid();
+    const core::LockNote note{.job = run.job.text(),
+                              .date = run.date.label(),
+                              .host = self.host,
+                              .since = os::now_text(),
+                              .machine_id = self.machine_id,
+                              .boot_id = self.boot_id,
+                              .pid_namespace = self.pid_namespace,
+                              .pid = self.pid,
+                              .run_id = run_id};
+    const core::RunMark pending{core::RunStatus::pending, run_id, {}, self.host, note.since};
+    const RedisOptions& server = m_shared->options.server;
+    const RedisKeys keys = keys_of(run);
+    const std::optional<Message> answer =
+        keeper().ask({"acquire", print_value(note), print_mark(pending),
+                      std::to_string(wait.count()), keys.lock, keys.mark, keys.token},
+                     os::Deadline::after(wait + patience(server)), stop);
+    if (!answer) {
+      throw no_answer(server);
+    }
+    if (answer->front() == "acquired" && answer->size() > 2) {
+      return std::make_unique<HeldRedisLock>(m_shared, keys.lock, run_id, *answer);
+    }
+    if (answer->front() == "held" && answer->size() > 1) {
+      m_holder = (*answer)[1];
+      return nullptr;
+    }
+    throw failure(*answer);
+  }
+
+  [[nodiscard]] std::string ask_holder() {
+    const std::optional<Message> answer = keeper().ask(
+        {"holder", keys_of(m_shared->options.run).lock},
+        os::Deadline::after(patience(m_shared->options.server)), core::NoStopRequest());
+    if (!answer) {
+      throw no_answer(m_shared->options.server);
+    }
+    if (answer->front() != "holder") {
+      throw failure(*answer);
+    }
+    return answer->size() > 1 ? (*answer)[1] : std::string();
+  }
+
+  [[nodiscard]] static core::Error failure(const Message& answer) {
+    return {core::Outcome::unavailable, answer.size() > 1 ? answer[1] : answer.front(),
+            answer.size() > 2 ? answer[2] : std::string()};
+  }
+
+  std::shared_ptr<Shared> m_shared;
+  std::string m_holder; ///< the value that was last seen
+};
+
+} // namespace
+
+std::unique_ptr<core::Lock> redis_lock(RedisLockOptions options) {
+  return std::make_unique<RedisLock>(std::move(options));
+}
+
+RedisKeys redis_keys(const core::RunKey& run, bool covers_job, const std::string& text) {
+  RedisKeys keys;
+  keys.lock = text;
+  if (text.empty()) {
+    keys.lock = "oncerun:lock:" + run.job.text() + (covers_job ? "" : ":" + run.date.label());
+  }
+  const std::string tag = "{" + keys.lock + "}";
+  keys.mark = "oncerun:mark:" + tag + ":" + run.date.label();
+  keys.token = "oncerun:token:" + tag;
+  return keys;
+}
+
+} // namespace oncerun::lock

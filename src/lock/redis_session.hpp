@@ -1,0 +1,109 @@
+#pragma once
+
+#include "lock/redis_client.hpp"
+#include "lock/redis_url.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace oncerun::lock {
+
+struct RedisScript;
+
+/// What a lock on a Redis server is asked for; the same in every process of one invocation.
+struct RedisOptions {
+  RedisUrl url;
+  /// Whether the fencing token comes from here; else the ledger has one.
+  bool wants_token = false;
+  std::chrono::milliseconds ttl{30'000};
+  /// How long a mark is kept; 0: no marks.
+  std::chrono::milliseconds marks{0};
+  /// For connecting and for each answer.
+  std::chrono::milliseconds connect_timeout{3'000};
+  /// Replicas that must have a change before it counts; none: all that are connected.
+  std::optional<int> replicas{};
+  bool renew = true;
+};
+
+/// What is changed on the server.
+struct RedisKeys {
+  std::string lock;
+  std::string mark;  ///< of the run
+  std::string token; ///< the last fencing token
+};
+
+/// The lock is ours.
+struct RedisAcquired {
+  std::string former_mark; ///< that stood there before; empty for none
+  std::int64_t token = 0;  ///< 0 where none was asked for
+  /// CLOCK_BOOTTIME right before the request was sent that the server acknowledged.
+  std::chrono::milliseconds sent{0};
+};
+/// Somebody else has it.
+struct RedisHeld {
+  std::string value;
+  std::chrono::milliseconds left{0};
+};
+/// The server has been up for less than the lock's time to live: it may have forgotten a lock.
+struct RedisTooYoung {
+  std::chrono::milliseconds left{0};
+};
+using RedisAttempt = std::variant<RedisAcquired, RedisHeld, RedisTooYoung>;
+
+/// For release(): the mark is left alone, or becomes again what it was before the acquisition.
+inline constexpr std::string_view k_leave_mark = "-";
+inline constexpr std::string_view k_former_mark = "<";
+
+/// The requests of a lock, to whichever server is the right one: found by sentinels, moved to in a
+/// cluster (once a request), connected to again after an error. Every request may be made again
+/// when its answer was lost. Blocks: see RedisClient.
+///
+/// With replicas, what is answered has reached them (WAIT, on the same connection).
+///
+/// Throws RedisUnreachable for what another try may mend: no connection, no answer, a server that
+/// is loading or a replica; core::Error (unavailable) for what it will not.
+class RedisSession {
+ public:
+  explicit RedisSession(RedisOptions options) : m_options(std::move(options)) {}
+
+  /// Of everything that follows.
+  void use(RedisKeys keys) { m_keys = std::move(keys); }
+
+  /// `pending` is the mark of the attempt to be; see scripts/acquire.lua.
+  [[nodiscard]] RedisAttempt acquire(const std::string& value, const std::string& pending);
+  /// When it was sent; none if the lock is not ours any more. An empty mark leaves it as it is.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> renew(const std::string& value,
+                                                               const std::string& mark);
+  /// Whether it was still ours. Own marks are replaced also where it is not.
+  bool release(const std::string& value, const std::string& mark,
+               const std::string& pending_prefix);
+  /// The value of who holds it; empty for nobody.
+  [[nodiscard]] std::string holder();
+
+  void disconnect() noexcept { m_client.reset(); }
+
+ private:
+  RedisClient& connection();
+  void connect_to(const RedisEndpoint& endpoint);
+  void introduce();
+  [[nodiscard]] RedisEndpoint ask_sentinels();
+  [[nodiscard]] RedisReply run(const RedisScript& script, const std::vector<std::string>& keys,
+                               const std::vector<std::string>& arguments);
+  [[nodiscard]] RedisReply run_here(const RedisScript& script, const std::vector<std::string>& keys,
+                                    const std::vector<std::string>& arguments);
+  void take_facts(const RedisReply& server, const RedisReply& replication);
+  void wait_for_replicas();
+
+  RedisOptions m_options;
+  RedisKeys m_keys;
+  std::optional<RedisClient> m_client;
+  std::chrono::milliseconds m_uptime{0};
+  int m_replicas = 0; ///< the most that were connected at once
+  std::chrono::milliseconds m_sent{0};
+};
+
+} // namespace oncerun::lock
