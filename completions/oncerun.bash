@@ -72,7 +72,13 @@ _oncerun_value() {
             _oncerun_match "$2" "$zone"
         done < <(echo UTC && grep -v '^#' "$zones/zone.tab" 2>/dev/null | cut -f3 | sort)
         ;;
-    -l | --lock) _oncerun_match "$2" flock flock: none ;;
+    -l | --lock)
+        [[ $2 == r* ]] && compopt -o nospace 2>/dev/null # a URL goes on
+        _oncerun_match "$2" flock flock: none redis:// rediss:// redis+unix:// redis+sentinel://
+        ;;
+    --lock-renew) _oncerun_match "$2" on off ;;
+    --lock-replicas) _oncerun_match "$2" all 0 1 2 ;;
+    --lock-unavailable) _oncerun_match "$2" fail run ;;
     -L | --ledger)
         _oncerun_match "$2" none
         _oncerun_files "$2"
@@ -85,10 +91,13 @@ _oncerun_value() {
         _oncerun_match "$2" done= busy= blocked= held= unmet= unavailable= unwritable= usage= config= \
             internal= unrecorded= lost= unconfirmed= timeout= not-executable= not-found=
         ;;
-    -s | --state | --report | --spool | -c | --check) _oncerun_files "$2" ;;
+    -s | --state | --report | --spool | -c | --check | --on-lost | --lock-password-file)
+        _oncerun_files "$2"
+        ;;
     -w | --wait | -t | --timeout | -k | --kill-after | --retry-delay | --record-timeout | \
         --check-timeout | --check-settle | --check-absent | --check-present | --unknown-exit | \
-        --retries | --scheduled-at | -n | --limit | --reason) ;;
+        --retries | --scheduled-at | -n | --limit | --reason | --lock-key | --lock-ttl | \
+        --lock-marks | --connect-timeout) ;;
     *) return 1 ;;
     esac
 }
@@ -179,11 +188,13 @@ _oncerun_words() {
     local -a about_ledger=(--ledger --state --help --version)
     case $1 in
     '')
-        options=(--job --date --every --tz --scheduled-at --lock --lock-scope --wait --replace --ledger
-            --state --spool --record-timeout --guarantee --check --check-timeout --check-absent
-            --check-present --check-settle --check-first --check-after --unknown-exit --rerun --timeout
-            --kill-after --retries --retry-delay --exit --report --explain --verbose --quiet
-            --log-format --json --help --version --)
+        options=(--job --date --every --tz --scheduled-at --lock --lock-scope --lock-key --lock-ttl
+            --lock-renew --lock-replicas --lock-marks --lock-unavailable --lock-password-file
+            --connect-timeout --on-lost --wait --replace --ledger --state --spool --record-timeout
+            --guarantee --check --check-timeout --check-absent --check-present --check-settle
+            --check-first --check-after --unknown-exit --rerun --timeout --kill-after --retries
+            --retry-delay --exit --report --explain --verbose --quiet --log-format --json --help
+            --version --)
         ((${#words[@]} == 2)) &&
             _oncerun_match "$cur" status history show check resolve still-mine job ledger
         ;;

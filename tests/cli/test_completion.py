@@ -23,12 +23,18 @@ class Completion(Case):
         self.assertEqual(self.ask("oncerun hi"), ["history"])
         self.assertEqual(self.ask("oncerun job "), ["set"])
         self.assertEqual(self.ask("oncerun ledger "), ["accept"])
+        self.assertEqual(self.ask("oncerun --lock-scope "), ["job", "date"])
+        self.assertEqual(self.ask("oncerun --lock-renew "), ["on", "off"])
+        self.assertEqual(self.ask("oncerun --lock-unavailable r"), ["run"])
+        self.assertEqual(self.ask("oncerun --lock-replicas a"), ["all"])
 
     def test_a_value_behind_an_equals_sign_or_a_colon(self):
         # Readline replaces only what stands behind its last word break.
         self.assertEqual(self.ask("oncerun --guarantee=at-l"), ["at-least-once"])
         self.assertEqual(self.ask("oncerun --lock=f"), ["flock", "flock:"])
         self.assertEqual(self.ask("oncerun --exit bus"), ["busy="])
+        self.assertEqual(self.ask("oncerun --lock redis+"), ["redis+unix://", "redis+sentinel://"])
+        self.assertEqual(self.ask("oncerun --lock=redis:"), ["//"])
         self.assertEqual(self.ask("oncerun --guarantee=at-l", breaks=":", before="COMP_WORDBREAKS=:"),
                          ["--guarantee=at-least-once"])
 
@@ -39,6 +45,7 @@ class Completion(Case):
     def test_files(self):
         self.write(self.path("other.db"), "")
         self.assertEqual(self.ask("oncerun --ledger oth"), ["other.db"])
+        self.assertEqual(self.ask("oncerun --lock-password-file oth"), ["other.db"])
 
     def test_zones(self):
         if not os.path.exists("/usr/share/zoneinfo/zone.tab"):
