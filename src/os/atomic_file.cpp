@@ -127,23 +127,32 @@ void AtomicFile::open_temporary() {
       return;
     }
   }
+  error = EBUSY;
   for (int tries = 0; tries < k_max_names; ++tries) {
     std::string name = fresh_name();
     m_fd = UniqueFd(openat(m_folder.get(), name.c_str(),
                            O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    error = m_fd ? 0 : errno;
-    // Somebody who clears leftovers away may be faster than our lock; then the file is gone.
+    if (!m_fd && errno == EEXIST) {
+      continue;
+    }
     struct stat made {};
-    if (m_fd && try_lock(m_fd.get()) == 0 && fstat(m_fd.get(), &made) == 0 && made.st_nlink == 1) {
+    const bool usable = m_fd && try_lock(m_fd.get()) == 0 && fstat(m_fd.get(), &made) == 0;
+    if (usable && made.st_nlink == 1) {
       m_temporary = std::move(name);
       return;
     }
-    if (error != EEXIST && error != 0) {
+    const int failed = usable ? 0 : errno;
+    if (m_fd) {
+      unlinkat(m_folder.get(), name.c_str(), 0);
+    }
+    // Somebody who clears leftovers away may be faster than our lock: then it is his, or the file
+    // is gone, and another name will do. Nothing else gets better by another name.
+    if (failed != 0 && failed != EWOULDBLOCK) {
+      error = failed;
       break;
     }
   }
-  refuse_if(error == 0 ? EBUSY : error, in_folder("make the temporary file for"),
-            parent_of(m_target));
+  refuse_if(error, in_folder("make the temporary file for"), parent_of(m_target));
 }
 
 std::string AtomicFile::in_folder(std::string_view what) const {

@@ -5,8 +5,11 @@
 
 #include <grp.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 
+#include <cerrno>
 #include <functional>
 #include <iostream>
 
@@ -60,7 +63,28 @@ bool was_skipped(int code) {
   return code == 77;
 }
 
+/// What happens in place of a call of flock(2), which then fails with the errno that this returns;
+/// 0 lets the call through.
+std::function<int()> g_instead_of_flock;
+
+/// Runs `action` where no file without a name can be made: without /proc it would get none.
+int where_files_have_names(const std::function<int()>& action) {
+  return in_mount_namespace(
+      [&] { return mount("none", "/proc", "tmpfs", 0, nullptr) != 0 ? 77 : action(); });
+}
+
 } // namespace
+
+/// In place of the C library's, for this test program.
+extern "C" int flock(int fd, int operation) noexcept {
+  if (g_instead_of_flock) {
+    if (const int error = g_instead_of_flock(); error != 0) {
+      errno = error;
+      return -1;
+    }
+  }
+  return static_cast<int>(syscall(SYS_flock, fd, operation));
+}
 
 TEST_CASE("a new file has mode 0600 whatever the umask is, and nothing else is left") {
   const Scratch folder;
@@ -284,6 +308,52 @@ TEST_CASE("without O_TMPFILE a named temporary file does the same") {
     { const AtomicFile forgotten(path); }
     return test::read_text(path) == "new" && test::names_in(folder.path()) == Names{"st.json"} ? 0
                                                                                                : 3;
+  });
+  if (!was_skipped(code)) {
+    CHECK(code == 0);
+  }
+}
+
+TEST_CASE("a named temporary file that cannot be locked is refused with its reason, and removed") {
+  const Scratch folder;
+  const int code = where_files_have_names([&] {
+    int calls = 0;
+    g_instead_of_flock = [&] {
+      ++calls;
+      return ENOLCK;
+    };
+    const std::string text = refusal_of([&] { AtomicFile file(folder / "st.json"); });
+    return calls == 1 && contains(text, "No locks available") &&
+                   test::names_in(folder.path()).empty()
+               ? 0
+               : 1;
+  });
+  if (!was_skipped(code)) {
+    CHECK(code == 0);
+  }
+}
+
+TEST_CASE("who clears leftovers away and is faster than the lock costs a name, not the file") {
+  const Scratch folder;
+  // He has removed it already, or holds its lock and is about to.
+  const bool removed = GENERATE(true, false);
+  const int code = where_files_have_names([&] {
+    int calls = 0;
+    g_instead_of_flock = [&] {
+      if (++calls > 1) {
+        return 0;
+      }
+      if (!removed) {
+        return EWOULDBLOCK;
+      }
+      const Names names = test::names_in(folder.path());
+      return unlink((folder / names.at(0)).c_str()) == 0 ? 0 : EIO;
+    };
+    AtomicFile(folder / "st.json").commit("text");
+    return calls == 2 && test::read_text(folder / "st.json") == "text" &&
+                   test::names_in(folder.path()) == Names{"st.json"}
+               ? 0
+               : 1;
   });
   if (!was_skipped(code)) {
     CHECK(code == 0);
