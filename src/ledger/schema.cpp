@@ -11,11 +11,7 @@ namespace oncerun::ledger {
 
 namespace {
 
-// Every index here is paid for at every claim. Three are partial and nearly empty: the runs that a
-// command may finish itself, the runs that are not settled, and the attempts without a recorded
-// end. Who reads by them says INDEXED BY: without statistics SQLite takes another index, and then
-// every row of the job is read. STRICT, and job and run without rowid: the primary key is the
-// table.
+// STRICT, and job and run without rowid: the primary key is the table.
 constexpr const char* k_tables = R"sql(
 CREATE TABLE oncerun_meta (
   id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -66,9 +62,6 @@ CREATE TABLE job_run (
   shards INTEGER,
   PRIMARY KEY (job_name, biz_date)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX job_run_pending ON job_run (run_id) WHERE status = 'pending';
-CREATE INDEX job_run_unsettled ON job_run (job_name, biz_date)
-  WHERE status IN ('pending', 'failed', 'unknown');
 
 CREATE TABLE job_shard (
   job_name TEXT NOT NULL,
@@ -123,8 +116,6 @@ CREATE TABLE job_attempt (
   lease_until TEXT,
   lease_renewals INTEGER
 ) STRICT;
-CREATE INDEX job_attempt_open ON job_attempt (job_name) WHERE ended_at IS NULL;
-CREATE INDEX job_attempt_run ON job_attempt (job_name, biz_date);
 
 CREATE TABLE job_event (
   id INTEGER PRIMARY KEY,
@@ -138,8 +129,21 @@ CREATE TABLE job_event (
   by TEXT NOT NULL DEFAULT '',
   detail TEXT NOT NULL DEFAULT ''
 ) STRICT;
-CREATE INDEX job_event_run ON job_event (job_name, biz_date);
 )sql";
+
+// Every index here is paid for at every claim. Three are partial and nearly empty: the runs that a
+// command may finish itself, the runs that are not settled, and the attempts without a recorded
+// end. Who reads by them says INDEXED BY: without statistics SQLite takes another index, and then
+// every row of the job is read. Operators may drop them: the next write makes them again.
+constexpr const char* k_indexes = R"sql(
+CREATE INDEX IF NOT EXISTS job_run_pending ON job_run (run_id) WHERE status = 'pending';
+CREATE INDEX IF NOT EXISTS job_run_unsettled ON job_run (job_name, biz_date)
+  WHERE status IN ('pending', 'failed', 'unknown');
+CREATE INDEX IF NOT EXISTS job_attempt_open ON job_attempt (job_name) WHERE ended_at IS NULL;
+CREATE INDEX IF NOT EXISTS job_attempt_run ON job_attempt (job_name, biz_date);
+CREATE INDEX IF NOT EXISTS job_event_run ON job_event (job_name, biz_date);
+)sql";
+constexpr int k_index_count = 5;
 
 /// Names that may not be taken by somebody else's tables, views or indexes.
 constexpr const char* k_find_foreign = R"sql(
@@ -172,6 +176,7 @@ void refuse_taken_names(Database& database) {
 void create(Database& database) {
   refuse_taken_names(database);
   database.exec(k_tables);
+  database.exec(k_indexes);
   database.run("INSERT INTO oncerun_meta (id, schema_version, ledger_id, created_at) "
                "VALUES (1, ?1, ?2, ?3)",
                k_schema_version, os::random_uuid(), os::now_text());
@@ -182,7 +187,9 @@ constexpr std::int64_t k_highest_counter = std::int64_t{1} << 60;
 
 constexpr const char* k_select_meta = R"sql(
 SELECT schema_version, ledger_id, life_id, last_serial, last_token,
-  EXISTS (SELECT 1 FROM oncerun_spool)
+  EXISTS (SELECT 1 FROM oncerun_spool),
+  (SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND lower(name) IN ('job_run_pending',
+    'job_run_unsettled', 'job_attempt_open', 'job_attempt_run', 'job_event_run'))
 FROM oncerun_meta WHERE id = 1)sql";
 
 Meta meta_of(const Statement& statement) {
@@ -298,7 +305,13 @@ std::optional<Meta> read_current_meta(Database& database) {
   if (!statement || !statement->step() || statement->integer(0) != k_schema_version) {
     return std::nullopt;
   }
-  return meta_of(*statement);
+  Meta meta = meta_of(*statement);
+  const bool whole = statement->integer(6) == k_index_count;
+  statement.reset(); // an index is made while nobody reads
+  if (!whole) {
+    database.exec(k_indexes);
+  }
+  return meta;
 }
 
 Meta read_meta(Database& database) {

@@ -53,7 +53,7 @@ bool ensure_schema(Database& database, int version = k_schema_version,
 [[nodiscard]] std::int64_t count_change(Database& database);
 
 /// Within a write transaction, of a ledger that has just this schema: saves what ensure_schema()
-/// and read_meta() would cost. nullopt for anything else.
+/// and read_meta() would cost. nullopt for anything else. Makes the indexes that somebody dropped.
 [[nodiscard]] std::optional<Meta> read_current_meta(Database& database);
 /// A serial or a token, which only ever grow by ones and by milliseconds: Error (config) for one
 /// that is negative or so large that somebody must have written it by hand.

@@ -21,6 +21,7 @@ constexpr std::chrono::milliseconds k_default_wait{10'000};
 /// How long to rest at most before SQLite's locks are tried again. Our own processes queue at the
 /// guard, so that only foreign ones (a shell, an application) are waited for like this.
 constexpr int k_longest_rest_ms = 25;
+constexpr std::string_view k_indexed_by = " INDEXED BY ";
 
 /// SQLITE_TRANSIENT without its old-style cast: SQLite copies the text.
 sqlite3_destructor_type transient() noexcept {
@@ -53,6 +54,9 @@ struct Connection {
     return stop_signal() == 0;
   }
 
+  /// As sqlite3_prepare_v2. An index is there for speed and may be dropped, or another may have got
+  /// its name: where it is of no use, the statement is made without INDEXED BY.
+  [[nodiscard]] int prepare(std::string_view sql, sqlite3_stmt** statement) const;
   [[noreturn]] void fail(int code) const;
   [[noreturn]] void fail_to_access(int primary, const std::string& text, int fault) const;
   void check(int code) const {
@@ -61,6 +65,20 @@ struct Connection {
     }
   }
 };
+
+int Connection::prepare(std::string_view sql, sqlite3_stmt** statement) const {
+  const auto size = static_cast<int>(sql.size());
+  const int code = sqlite3_prepare_v2(db, sql.data(), size, statement, nullptr);
+  if (code != SQLITE_ERROR || sql.find(k_indexed_by) == std::string_view::npos) {
+    return code;
+  }
+  std::string bare(sql);
+  for (auto at = bare.find(k_indexed_by); at != std::string::npos; at = bare.find(k_indexed_by)) {
+    const auto end = std::min(bare.find_first_of(" \n)", at + k_indexed_by.size()), bare.size());
+    bare.erase(at, end - at);
+  }
+  return sqlite3_prepare_v2(db, bare.c_str(), -1, statement, nullptr);
+}
 
 void Connection::fail(int code) const {
   const int primary = code & 0xFF;
@@ -246,15 +264,13 @@ void Database::exec(const char* sql) {
 
 Statement Database::prepare(std::string_view sql) {
   sqlite3_stmt* statement = nullptr;
-  m_connection->check(sqlite3_prepare_v2(m_connection->db, sql.data(), static_cast<int>(sql.size()),
-                                         &statement, nullptr));
+  m_connection->check(m_connection->prepare(sql, &statement));
   return {*m_connection, statement};
 }
 
 std::optional<Statement> Database::try_prepare(std::string_view sql) {
   sqlite3_stmt* statement = nullptr;
-  const int code = sqlite3_prepare_v2(m_connection->db, sql.data(), static_cast<int>(sql.size()),
-                                      &statement, nullptr);
+  const int code = m_connection->prepare(sql, &statement);
   if (code == SQLITE_ERROR) {
     return std::nullopt;
   }

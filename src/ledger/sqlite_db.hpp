@@ -105,6 +105,7 @@ class Database {
   void set_wait(const os::Deadline& deadline, const core::StopRequest& stop) noexcept;
   /// One or more statements without parameters.
   void exec(const char* sql);
+  /// Also where an index that the SQL names by INDEXED BY is missing.
   [[nodiscard]] Statement prepare(std::string_view sql);
   /// As prepare, but nullopt where the SQL does not fit the schema (SQLITE_ERROR).
   [[nodiscard]] std::optional<Statement> try_prepare(std::string_view sql);

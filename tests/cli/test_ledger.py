@@ -184,5 +184,42 @@ class HeldByAnother(Case):
                    for name in os.listdir(folder))
 
 
+class DroppedIndex(Case):
+    """The ledger is an open format: an operator may drop an index, or put another in its place."""
+
+    state = None
+
+    def indexes(self):
+        found = self.query("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql <> ''")
+        return {row["name"]: row["sql"] for row in found}
+
+    def test_the_next_claim_makes_it_again(self):
+        self.assertExit(self.oncerun(date="2024-09-01"), DONE)
+        made = self.indexes()
+        self.assertEqual(len(made), 5, made)
+        for day, name in enumerate(sorted(made), 2):
+            with self.subTest(index=name):
+                self.execute(f"DROP INDEX {name}")
+                # Who only looks does without it, and changes nothing.
+                self.assertExit(self.oncerun(date="2024-09-01"), DONE, "")
+                self.assertExit(self.sub("status"), DONE, "")
+                self.assertNotIn(name, self.indexes())
+                self.assertExit(self.oncerun(date=f"2024-09-{day:02}"), DONE, "")
+                self.assertEqual(self.indexes(), made)
+        self.assertEqual(self.runs(), 6)
+
+    def test_another_index_of_its_name_is_left_alone(self):
+        self.assertExit(self.oncerun(command="exit 3", date=EARLIER), 3)
+        for name, sql in self.indexes().items():
+            table = sql.split(" ON ")[1].split()[0]
+            self.execute(f"DROP INDEX {name}")
+            self.execute(f"CREATE INDEX {name} ON {table} (run_id, job_name)")
+        before = self.indexes()
+        told = self.oncerun()
+        self.assertExit(told, DONE, f"{EARLIER}")
+        self.assertExit(self.sub("status"), DONE, "")
+        self.assertEqual(self.indexes(), before)
+
+
 if __name__ == "__main__":
     main()
