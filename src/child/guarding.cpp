@@ -178,10 +178,8 @@ class Guardian {
   }
 
   [[nodiscard]] bool is_gone() const {
-    const std::vector<os::Process> members = m_tree.members();
-    return std::all_of(members.begin(), members.end(), [this](const os::Process& process) {
-      return process.pid == m_command && process.state == 'Z';
-    });
+    // Only the command is left unreaped, once it has ended.
+    return m_end && m_tree.is_empty();
   }
 
   const core::Lease& m_lease;
@@ -207,6 +205,7 @@ void guard_command(const Command& command, const os::Signals& signals, const cor
   GuardMessage message;
   message.launched = launch(command, signals, Streams::as_found, Parent::guardian);
   os::let_go_of_standard_fds();
+  tree.set_guardian(::getpid());
   // If that fails oncerun is gone, and that is seen at once.
   (void)::send(socket, &message, sizeof message, MSG_NOSIGNAL);
   if (message.launched.pid >= 0) {

@@ -57,12 +57,18 @@ Tree::Tree(std::string marker) : m_marker(std::move(marker)), m_self(::getpid())
   }
   m_has_strangers = has_children();
   if (m_has_strangers) {
-    m_strangers = os::descendants(m_self);
+    // What is not known as a stranger would be ended with the tree.
+    int error = 0;
+    m_strangers = os::descendants(m_self, os::list_processes(&error));
+    if (error != 0) {
+      throw core::system_error(core::Outcome::unavailable, "look at the processes in", "/proc",
+                               error);
+    }
     std::sort(m_strangers.begin(), m_strangers.end(), by_pid);
   }
 }
 
-bool Tree::is_stranger(const os::Process& process) const {
+bool Tree::is_stranger(const os::Process& process, int* error) const {
   if (!m_has_strangers || process.pid == m_command || process.pid == m_guardian) {
     return false;
   }
@@ -72,13 +78,18 @@ bool Tree::is_stranger(const os::Process& process) const {
     return true;
   }
   return process.parent == m_self && !m_marker.empty() &&
-         !os::has_environment(process.pid, m_marker);
+         !os::has_environment(process.pid, m_marker, error);
 }
 
-std::vector<os::Process> Tree::members() const {
-  std::vector<os::Process> all = os::list_processes();
+bool Tree::is_empty() const {
+  int error = 0;
+  return members(&error).empty() && members(&error).empty() && error == 0;
+}
+
+std::vector<os::Process> Tree::members(int* error) const {
+  std::vector<os::Process> all = os::list_processes(error);
   // What a stranger starts is reached through the stranger only, and so falls away with it.
-  std::erase_if(all, [this](const os::Process& process) { return is_stranger(process); });
+  std::erase_if(all, [&](const os::Process& process) { return is_stranger(process, error); });
   std::vector<os::Process> members = os::descendants(m_self, all);
   if (m_guardian > 0) {
     std::erase_if(members, [this](const os::Process& process) {

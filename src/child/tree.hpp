@@ -22,14 +22,18 @@ class Tree {
 
   /// Call once, when it runs.
   void set_command(pid_t pid) noexcept { m_command = pid; }
-  /// A process of ours below which the tree is; not of the tree itself. The command then stays a
-  /// zombie when it has ended, and is passed over as one.
+  /// A process of ours below which the tree is, or this very one; not of the tree itself. The
+  /// command then stays a zombie when it has ended, and is passed over as one.
   void set_guardian(pid_t pid) noexcept { m_guardian = pid; }
   /// Whether oncerun had children before, or has the guardian: then "no child is left" cannot be
   /// waited for.
   [[nodiscard]] bool has_strangers() const noexcept { return m_has_strangers || m_guardian > 0; }
-  /// Everything of the tree that /proc shows now, zombies included.
-  [[nodiscard]] std::vector<os::Process> members() const;
+  /// Everything of the tree that /proc shows now, zombies included. `error` as for
+  /// os::list_processes.
+  [[nodiscard]] std::vector<os::Process> members(int* error = nullptr) const;
+  /// Whether nothing of it is left: seen twice, since one that is handed to another parent during a
+  /// look can be missed by it, and never concluded from a look that failed.
+  [[nodiscard]] bool is_empty() const;
   /// Whether this process is of the tree; false if it is gone.
   [[nodiscard]] bool contains(pid_t pid) const;
   /// TERM for every member that is there now, and CONT, since a stopped process acts on TERM only
@@ -39,7 +43,7 @@ class Tree {
   void kill() const;
 
  private:
-  [[nodiscard]] bool is_stranger(const os::Process& process) const;
+  [[nodiscard]] bool is_stranger(const os::Process& process, int* error = nullptr) const;
 
   std::string m_marker;
   std::vector<os::Process> m_strangers; ///< sorted by pid

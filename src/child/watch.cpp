@@ -224,7 +224,7 @@ void Watch::note_end(int status, const rusage& usage) noexcept {
 /// without strangers it is enough to have no child, and CHLD tells of every change.
 bool Watch::is_gone() {
   reap();
-  return m_ended && (m_childless || (m_tree.has_strangers() && m_tree.members().empty()));
+  return m_ended && (m_childless || (m_tree.has_strangers() && m_tree.is_empty()));
 }
 
 void Watch::end_rest() {

@@ -274,21 +274,23 @@ std::optional<Process> find_process(pid_t pid) {
   return parse_stat(text);
 }
 
-std::vector<Process> list_processes() {
+std::vector<Process> list_processes(int* error) {
   std::vector<Process> processes;
   std::string text;
-  Trouble ignored;
-  const Directory proc = open_directory(AT_FDCWD, "/proc", ignored);
-  if (!proc) {
-    return processes;
-  }
-  for_each_number(proc.get(), ignored, [&](int, const std::string& name) {
-    if (read_whole(::dirfd(proc.get()), name + "/stat", text, ignored)) {
-      if (const auto process = parse_stat(text)) {
-        processes.push_back(*process);
+  Trouble trouble;
+  const Directory proc = open_directory(AT_FDCWD, "/proc", trouble);
+  if (proc) {
+    for_each_number(proc.get(), trouble, [&](int, const std::string& name) {
+      if (read_whole(::dirfd(proc.get()), name + "/stat", text, trouble)) {
+        if (const auto process = parse_stat(text)) {
+          processes.push_back(*process);
+        }
       }
-    }
-  });
+    });
+  }
+  if (error != nullptr && (!proc || trouble.error != 0)) {
+    *error = trouble.error != 0 ? trouble.error : ENOENT;
+  }
   return processes;
 }
 
@@ -328,10 +330,15 @@ std::vector<pid_t> processes_with_environment(std::string_view entry) {
   });
 }
 
-bool has_environment(pid_t pid, std::string_view entry) {
+bool has_environment(pid_t pid, std::string_view entry, int* error) {
   std::string buffer;
-  Trouble ignored;
-  return environment_has(AT_FDCWD, "/proc/" + std::to_string(pid), entry, buffer, ignored);
+  Trouble trouble;
+  const bool found =
+      environment_has(AT_FDCWD, "/proc/" + std::to_string(pid), entry, buffer, trouble);
+  if (error != nullptr && trouble.error != 0) {
+    *error = trouble.error;
+  }
+  return found;
 }
 
 std::vector<pid_t> processes_holding_byte(dev_t device, ino_t inode, long long offset) {

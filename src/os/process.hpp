@@ -26,8 +26,10 @@ struct Process {
 /// hold anything, so that only the last ')' counts.
 [[nodiscard]] std::optional<Process> parse_stat(std::string_view line);
 
-/// Every process that /proc shows.
-[[nodiscard]] std::vector<Process> list_processes();
+/// Every process that /proc shows. `error`, where given, becomes the errno if not all of it could
+/// be looked at (no descriptors left, an I/O error, no /proc at all): then who is missing proves
+/// nothing.
+[[nodiscard]] std::vector<Process> list_processes(int* error = nullptr);
 /// All descendants of `root`, without it; parents before their children.
 [[nodiscard]] std::vector<Process> descendants(pid_t root);
 /// The same within a list that was taken before.
@@ -36,8 +38,9 @@ struct Process {
 /// Pids whose initial environment has the entry `NAME=VALUE` exactly; those that cannot be read are
 /// passed over. Never the calling process.
 [[nodiscard]] std::vector<pid_t> processes_with_environment(std::string_view entry);
-/// Whether this process's initial environment has it.
-[[nodiscard]] bool has_environment(pid_t pid, std::string_view entry);
+/// Whether this process's initial environment has it; `complete`, where given, becomes false if
+/// that could not be looked at.
+[[nodiscard]] bool has_environment(pid_t pid, std::string_view entry, int* error = nullptr);
 
 /// Pids that have a descriptor on this very file (device and inode) whose open file description
 /// holds a lock on the byte at `offset` (proc(5), fdinfo "lock:"). Never the calling process.

@@ -5,29 +5,17 @@ oncerun, does half of each write instead. The command runs without it.
 """
 
 import os
-import shutil
-import subprocess
 
 from crash import BOTH, EFFECT, LEDGER, STATE, SUCCESS, Column, CrashCase, main
-from oncerun_test import BINARY, DONE, UNRECORDED
+from oncerun_test import DONE, UNRECORDED
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-SOURCE = os.path.join(os.path.dirname(HERE), "support", "short_writes.c")
 MARKS = (LEDGER, STATE, BOTH)
 
 
 class ShortWrites(CrashCase):
     def setUp(self):
         super().setUp()
-        compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-        if compiler is None:
-            self.skip("needs a C compiler")
-        with open(BINARY, "rb") as file:
-            if b"/ld-" not in file.read(4096):
-                self.skip("a static binary cannot be preloaded")
-        self.library = self.path("short_writes.so")
-        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", self.library, SOURCE, "-ldl"],
-                       check=True)
+        self.library = self.preloadable("short_writes.c")
         self.told = self.path("told")
         self.job_script("job", EFFECT + SUCCESS)
 

@@ -278,6 +278,19 @@ class CrashCase(Case):
         return Ledger([dict(row) for row in runs], [dict(row) for row in attempts],
                       [row[0] for row in effects], integrity)
 
+    def preloadable(self, name):
+        """A library made of that file of this folder, to be preloaded into oncerun."""
+        compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+        if compiler is None:
+            self.skip("needs a C compiler")
+        with open(oncerun_test.BINARY, "rb") as file:
+            if b"/ld-" not in file.read(4096):
+                self.skip("a static binary cannot be preloaded")
+        library = self.path(os.path.splitext(name)[0] + ".so")
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+        return library
+
     # Calls
 
     def call(self, column, prefix=()):
@@ -300,7 +313,7 @@ class CrashCase(Case):
         return self.argv("-g", guarantee or column.guarantee, *column.args, *args, prefix=prefix,
                          check=check, date=date, command=[self.path(job or column.job)], **marks)
 
-    def watched(self, argv):
+    def watched(self, argv, pass_fds=(), env=None):
         """All that descends from it holds the writing end of a pipe: its end is the end of all."""
         reader, writer = os.pipe()
         self._alive.append(reader)
@@ -310,7 +323,8 @@ class CrashCase(Case):
         said = self.path(f"said{len(self._alive)}")
         with open(said, "wb") as file:
             try:
-                process = self.spawn(argv, pass_fds=(held,), stdout=subprocess.DEVNULL, stderr=file)
+                process = self.spawn(argv, pass_fds=(held, *pass_fds), env=env,
+                                     stdout=subprocess.DEVNULL, stderr=file)
             finally:
                 os.close(held)
         process.alive, process.err_path = reader, said
