@@ -43,7 +43,6 @@ std::unique_ptr<core::Lock> lock_on_server(const Stores& stores, const core::Run
   const LeaseSettings& lease = stores.lease;
   return lock::redis_lock(
       {.server = {.url = stores.lock.redis,
-                  .wants_token = stores.ledger.kind == LedgerSpec::Kind::none && !stores.state,
                   .ttl = lease.ttl,
                   .marks = lease.marks,
                   .connect_timeout = lease.connect_timeout,

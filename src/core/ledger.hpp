@@ -24,15 +24,16 @@ struct ClaimRequest {
   Guarantee guarantee = Guarantee::cautious;
   std::string run_id;        ///< UUID of the attempt to be
   std::string check_verdict; ///< what the check said before this start; empty if none was asked
-  /// What is to stand in the history with this start; empty for nothing.
-  std::string warning = {};
-  /// A token that came with the lock, for a ledger that has none of its own.
-  Token lock_token = {};
   /// A state file read before the ledger knew the job: taken in as evidence, once.
   std::optional<StateDocument> evidence;
   /// The state file exists and cannot be read as one: with a job unknown to the ledger, a hold.
   bool evidence_unreadable = false;
   std::chrono::milliseconds timeout{10'000}; ///< for guard and store together
+  /// What is to stand in the history with this start; empty for nothing.
+  std::string warning = {};
+  /// A token that came with the lock: taken instead of the clock's milliseconds, since the clocks of
+  /// several hosts differ; 0 for none.
+  Token lock_token = {};
 };
 
 /// A claimed attempt.

@@ -29,7 +29,7 @@ class HeldLock {
   [[nodiscard]] virtual bool covers_job() const noexcept = 0;
   /// The id of the first attempt under this lock, where its holder is known by that; else empty.
   [[nodiscard]] virtual std::string run_id() const { return {}; }
-  /// A fencing token that came with the lock, for where no ledger has one; 0: none.
+  /// A fencing token that came with the lock, above all that were used under it before; 0: none.
   [[nodiscard]] virtual Token token() const noexcept { return {}; }
   /// What had been left beside the lock about this run before it was taken.
   [[nodiscard]] virtual std::optional<RunMark> found_mark() const { return std::nullopt; }

@@ -170,7 +170,8 @@ core::ClaimedRun Claiming::next_attempt(bool new_generation) const {
   const auto& run = m_sighting.run;
   return {.key = m_request.key,
           .run_id = m_request.run_id,
-          .token = {std::max(last + 1, now)},
+          .token = {std::max(last + 1,
+                             m_request.lock_token.value != 0 ? m_request.lock_token.value : now)},
           .serial = m_writing.meta().last_serial + 1,
           .number = run ? run->attempts + 1 : 1,
           .generation = (run ? run->generation : 1) + (new_generation ? 1 : 0),

@@ -99,8 +99,8 @@ class Keeper {
       m_session.use({request[5], request[6], request[7]});
       return acquire(number(request[4]));
     }
-    if (name == "mark" && request.size() == 3) {
-      return mark(request[2]);
+    if (name == "mark" && request.size() == 4) {
+      return mark(request[2], number(request[3]).count());
     }
     if (name == "release" && request.size() == 4) {
       return release(request[2], request[3]);
@@ -183,9 +183,9 @@ class Keeper {
     m_next_renewal = sent + (m_options.renew ? m_options.ttl / 3 : m_options.ttl);
   }
 
-  Message mark(const std::string& text) {
+  Message mark(const std::string& text, std::int64_t token) {
     const std::optional<milliseconds> sent =
-        m_held ? insist([&] { return m_session.renew(m_value, text); }) : std::nullopt;
+        m_held ? insist([&] { return m_session.renew(m_value, text, token); }) : std::nullopt;
     if (!sent) {
       lose();
       return {"lost"};
@@ -227,7 +227,7 @@ class Keeper {
       return;
     }
     try {
-      const std::optional<milliseconds> sent = m_session.renew(m_value, "");
+      const std::optional<milliseconds> sent = m_session.renew(m_value, "", 0);
       if (!sent) {
         lose();
         return;

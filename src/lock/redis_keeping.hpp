@@ -28,7 +28,7 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared between pr
 ///
 ///     acquire  VALUE PENDING-MARK WAIT-MS KEY MARK-KEY TOKEN-KEY   -> acquired FORMER-MARK TOKEN,
 ///                                                                     held VALUE, failed
-///     mark     MARK                                                -> marked, lost, failed
+///     mark     MARK TOKEN                                          -> marked, lost, failed
 ///     release  MARK PENDING-PREFIX                                 -> released, lost, failed
 ///     holder   KEY                                                 -> holder VALUE, failed
 ///     forget                                                       (no answer)

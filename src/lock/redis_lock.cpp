@@ -6,6 +6,9 @@
 #include "os/clock.hpp"
 #include "os/host.hpp"
 
+#include <poll.h>
+
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -63,11 +66,13 @@ class HeldRedisLock final : public core::HeldLock {
   }
 
   void begin_attempt(const core::RunMark& pending, const core::StopRequest& stop) override {
-    if (m_shared->options.server.marks.count() == 0 ||
-        (m_pending_stands && m_pending_run_id == pending.run_id)) {
+    const bool marks = m_shared->options.server.marks != milliseconds::zero();
+    const bool said = m_pending_stands && m_pending_run_id == pending.run_id;
+    if ((said || !marks) && pending.token <= m_token) {
       return; // the acquisition has said it already
     }
-    const std::optional<Message> answer = ask({"mark", print_mark(pending) + "|" + m_former}, stop);
+    const std::optional<Message> answer = ask(
+        {"mark", print_mark(pending) + "|" + m_former, std::to_string(pending.token.value)}, stop);
     if (!answer) {
       throw no_answer(m_shared->options.server);
     }
@@ -79,9 +84,20 @@ class HeldRedisLock final : public core::HeldLock {
     }
     m_pending_stands = true;
     m_pending_run_id = pending.run_id;
+    m_token = std::max(m_token, pending.token);
   }
 
-  void leave_mark(const core::RunMark& mark) override { m_leave = print_mark(mark); }
+  /// What was found is left as it is where it says the same.
+  void leave_mark(const core::RunMark& mark) override {
+    const std::optional<core::RunMark> found = found_mark();
+    const bool doubt =
+        mark.status == core::RunStatus::unknown || mark.status == core::RunStatus::pending;
+    if (found && found->run_id == mark.run_id && (doubt || found->status == mark.status)) {
+      m_leave = k_former_mark;
+      return;
+    }
+    m_leave = print_mark(mark);
+  }
 
   void release() noexcept override {
     if (std::exchange(m_released, true)) {
@@ -95,6 +111,10 @@ class HeldRedisLock final : public core::HeldLock {
             "the lock " + m_key + " was not released: " +
             (answer ? (*answer)[1] : std::string(no_answer(m_shared->options.server).what())) +
             "; it ends by itself, and other hosts ask about this run");
+      } else if (answer->front() == "lost" && !is_known_to_be_lost()) {
+        m_shared->notices.push_back("the lock " + m_key +
+                                    " was lost before the end: another host may have run the same "
+                                    "meanwhile");
       }
     } catch (const std::exception&) {
       // The keeper is gone: the lock ends by itself, and that was said when it was lost.
@@ -102,6 +122,12 @@ class HeldRedisLock final : public core::HeldLock {
   }
 
  private:
+  /// Whoever ran under it has been told then.
+  [[nodiscard]] bool is_known_to_be_lost() const noexcept {
+    pollfd lost{m_shared->keeper->lost_fd(), POLLIN, 0};
+    return ::poll(&lost, 1, 0) > 0;
+  }
+
   [[nodiscard]] std::optional<Message> ask(const Message& request, const core::StopRequest& stop) {
     return m_shared->keeper->ask(request, os::Deadline::after(patience(m_shared->options.server)),
                                  stop);

@@ -37,7 +37,7 @@ const RedisReply& checked(const RedisReply& reply, const std::string& server) {
       begins(reply, "ERR invalid password")) {
     hint = "give the password in ONCERUN_REDIS_PASSWORD or --lock-password-file";
   } else if (begins(reply, "NOPERM")) {
-    hint = "its user needs the keys oncerun:* and the commands of oncerun(1), LOCKS";
+    hint = "its user needs the keys oncerun:* and the commands of oncerun(1), LOCKS ON A SERVER";
   } else if (begins(reply, "WRONGTYPE")) {
     hint = "another program uses that key; choose one with --lock-key";
   } else if (begins(reply, "OOM")) {
@@ -93,10 +93,9 @@ long long number_at(const RedisReply& reply, std::size_t i) {
 } // namespace
 
 RedisAttempt RedisSession::acquire(const std::string& value, const std::string& pending) {
-  const RedisReply reply =
-      run(k_acquire_script, {m_keys.lock, m_keys.mark, m_keys.token},
-          {value, std::to_string(m_options.ttl.count()), pending,
-           std::to_string(m_options.marks.count()), m_options.wants_token ? "1" : "0"});
+  const RedisReply reply = run(k_acquire_script, {m_keys.lock, m_keys.mark, m_keys.token},
+                               {value, std::to_string(m_options.ttl.count()), pending,
+                                std::to_string(m_options.marks.count())});
   if (number_at(reply, 0) == 0) {
     return RedisHeld{text_at(reply, 1), milliseconds(number_at(reply, 2))};
   }
@@ -110,11 +109,12 @@ RedisAttempt RedisSession::acquire(const std::string& value, const std::string& 
   return acquired;
 }
 
-std::optional<milliseconds> RedisSession::renew(const std::string& value, const std::string& mark) {
-  const RedisReply reply =
-      run(k_renew_script, {m_keys.lock, m_keys.mark},
-          {value, std::to_string(m_options.ttl.count()), m_options.marks.count() == 0 ? "" : mark,
-           std::to_string(std::max(m_options.marks, milliseconds(1)).count())});
+std::optional<milliseconds> RedisSession::renew(const std::string& value, const std::string& mark,
+                                                std::int64_t token) {
+  const RedisReply reply = run(
+      k_renew_script, {m_keys.lock, m_keys.mark, m_keys.token},
+      {value, std::to_string(m_options.ttl.count()), m_options.marks.count() == 0 ? "" : mark,
+       std::to_string(std::max(m_options.marks, milliseconds(1)).count()), std::to_string(token)});
   if (number_at(reply, 0) == 0) {
     return std::nullopt;
   }
@@ -182,6 +182,13 @@ void RedisSession::take_facts(const RedisReply& server, const RedisReply& replic
   m_uptime = std::chrono::seconds(number_of(info_value(server.text, "uptime_in_seconds")));
   if (info_value(replication.text, "role") == "slave") {
     throw RedisUnreachable("Redis at " + m_client->server() + " is a replica");
+  }
+  // Of another server, which sentinels or a name may lead to after a fail-over, all that it has
+  // count; of the same one all that it ever had: it may be cut off from them.
+  const std::string_view run_id = info_value(server.text, "run_id");
+  if (run_id != m_server_run_id) {
+    m_server_run_id = run_id;
+    m_replicas = 0;
   }
   m_replicas = std::max(m_replicas, online_replicas(replication.text));
 }

@@ -17,8 +17,6 @@ struct RedisScript;
 /// What a lock on a Redis server is asked for; the same in every process of one invocation.
 struct RedisOptions {
   RedisUrl url;
-  /// Whether the fencing token comes from here; else the ledger has one.
-  bool wants_token = false;
   std::chrono::milliseconds ttl{30'000};
   /// How long a mark is kept; 0: no marks.
   std::chrono::milliseconds marks{0};
@@ -39,7 +37,7 @@ struct RedisKeys {
 /// The lock is ours.
 struct RedisAcquired {
   std::string former_mark; ///< that stood there before; empty for none
-  std::int64_t token = 0;  ///< 0 where none was asked for
+  std::int64_t token = 0;
   /// CLOCK_BOOTTIME right before the request was sent that the server acknowledged.
   std::chrono::milliseconds sent{0};
 };
@@ -75,9 +73,10 @@ class RedisSession {
 
   /// `pending` is the mark of the attempt to be; see scripts/acquire.lua.
   [[nodiscard]] RedisAttempt acquire(const std::string& value, const std::string& pending);
-  /// When it was sent; none if the lock is not ours any more. An empty mark leaves it as it is.
-  [[nodiscard]] std::optional<std::chrono::milliseconds> renew(const std::string& value,
-                                                               const std::string& mark);
+  /// When it was sent; none if the lock is not ours any more. An empty mark leaves it as it is; the
+  /// last token becomes at least `token`.
+  [[nodiscard]] std::optional<std::chrono::milliseconds>
+  renew(const std::string& value, const std::string& mark, std::int64_t token);
   /// Whether it was still ours. Own marks are replaced also where it is not.
   bool release(const std::string& value, const std::string& mark,
                const std::string& pending_prefix);
@@ -102,7 +101,8 @@ class RedisSession {
   RedisKeys m_keys;
   std::optional<RedisClient> m_client;
   std::chrono::milliseconds m_uptime{0};
-  int m_replicas = 0; ///< the most that were connected at once
+  std::string m_server_run_id;
+  int m_replicas = 0; ///< the most that were connected at once to this server
   std::chrono::milliseconds m_sent{0};
 };
 

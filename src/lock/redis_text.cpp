@@ -41,14 +41,17 @@ std::string decoded(std::string_view text) {
   return result;
 }
 
+/// One word more than there are spaces, empty ones included.
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
-  while (!text.empty()) {
+  while (true) {
     const auto space = text.find(' ');
     words.push_back(text.substr(0, space));
-    text = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
+    if (space == std::string_view::npos) {
+      return words;
+    }
+    text.remove_prefix(space + 1);
   }
-  return words;
 }
 
 template<typename Number>
@@ -125,23 +128,26 @@ std::string pending_prefix(std::string_view run_id) {
 }
 
 std::optional<core::RunMark> parse_mark(std::string_view text) {
-  const std::vector<std::string_view> words = words_of(text.substr(0, text.find('|')));
+  const std::string_view own = text.substr(0, text.find('|'));
+  if (own.empty()) {
+    return std::nullopt;
+  }
+  const std::vector<std::string_view> words = words_of(own);
   constexpr std::size_t k_words = 5;
   core::RunMark mark;
-  if (words.size() != k_words || !read_number(words[2], mark.token.value)) {
-    return std::nullopt;
+  if (words.size() < k_words || !read_number(words[2], mark.token.value)) {
+    return mark; // somebody wrote something about this run: no reason to start it
   }
   for (const core::RunStatus status : {core::RunStatus::pending, core::RunStatus::done,
                                        core::RunStatus::failed, core::RunStatus::unknown}) {
     if (words[0] == core::name_of(status)) {
       mark.status = status;
-      mark.run_id = decoded(words[1]);
-      mark.host = decoded(words[3]);
-      mark.at = decoded(words[4]);
-      return mark;
     }
   }
-  return std::nullopt;
+  mark.run_id = decoded(words[1]);
+  mark.host = decoded(words[3]);
+  mark.at = decoded(words[4]);
+  return mark;
 }
 
 } // namespace oncerun::lock

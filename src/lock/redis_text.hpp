@@ -21,8 +21,8 @@ namespace oncerun::lock {
 [[nodiscard]] std::string print_mark(const core::RunMark& mark);
 /// How the mark of an attempt under way begins, whatever its token is by now.
 [[nodiscard]] std::string pending_prefix(std::string_view run_id);
-/// What follows a '|', the mark that stood there before, is passed over. None for an empty text and
-/// for one that is no mark.
+/// What follows a '|', the mark that stood there before, is passed over. None for an empty text;
+/// one that is no mark reads as unknown, since somebody wrote it.
 [[nodiscard]] std::optional<core::RunMark> parse_mark(std::string_view text);
 
 } // namespace oncerun::lock

@@ -394,13 +394,13 @@ core::ClaimRequest Pipeline::request(const core::HeldLock& lock,
                              .guarantee = m_plan.guarantee,
                              .run_id = lock.run_id(),
                              .check_verdict = check_verdict,
-                             .warning = lock.missing_because(),
-                             .lock_token = lock.token(),
                              .evidence = std::nullopt};
   if (request.run_id.empty()) {
     request.run_id = os::random_uuid();
   }
   request.timeout = k_claim_wait;
+  request.warning = lock.missing_because();
+  request.lock_token = lock.token();
   take_evidence(m_plan, m_publisher.job_is_known(), request);
   return request;
 }

@@ -41,8 +41,12 @@ bool knows_better(const core::Sighting& seen, const core::RunMark& mark) noexcep
 }
 
 std::string words(const core::RunMark& mark) {
-  return "started on " + mark.host + " at " + mark.at + " as " + mark.run_id + ", " +
-         std::string(core::name_of(mark.status)) + " there";
+  const std::string host = mark.host.empty() ? "another host" : mark.host;
+  if (mark.run_id.empty()) {
+    return "a mark that says nothing more";
+  }
+  return std::string(core::name_of(mark.status)) + " on " + host +
+         (mark.at.empty() ? "" : " at " + mark.at) + ", run " + mark.run_id;
 }
 
 } // namespace

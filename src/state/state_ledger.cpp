@@ -232,8 +232,10 @@ std::unique_ptr<core::Claim> StateLedger::write_claim(const core::StateDocument&
                                                       std::unique_ptr<core::HeldLock> lock) {
   os::LifeFile life = os::LifeFile::open(m_place->lock_path, m_place->path);
   refuse_restored_copy(document, life, m_place->path);
-  const core::Token token{std::max({document.token + 1, life.highest_token() + 1,
-                                    std::int64_t{os::now().time_since_epoch().count()}})};
+  const std::int64_t fresh = request.lock_token.value != 0
+                                 ? request.lock_token.value
+                                 : std::int64_t{os::now().time_since_epoch().count()};
+  const core::Token token{std::max({document.token + 1, life.highest_token() + 1, fresh})};
   core::OwnerIdentity owner = self();
   owner.life_id = life.id();
   core::StateDocument next =

@@ -1,8 +1,8 @@
 -- Takes the lock if it is free, or if it is ours already: a reply may have been lost.
 -- KEYS: lock, mark, token. ARGV: our value, its milliseconds, our pending mark, the milliseconds of
--- marks (0: none are kept), whether a token is wanted (1).
+-- marks (0: none are kept).
 -- Returns 0, value, milliseconds left when somebody else holds it; else 1, the mark that stood there
--- before us ('' for none), the token (0 for none).
+-- before us ('' for none), the token.
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then
   return {0, held, redis.call('PTTL', KEYS[1])}
@@ -24,11 +24,8 @@ if tonumber(ARGV[4]) > 0 then
     end
   end
 end
-local token = 0
-if ARGV[5] == '1' then
-  local time = redis.call('TIME')
-  token = math.max(tonumber(redis.call('GET', KEYS[3]) or '0') + 1,
-                   time[1] * 1000 + math.floor(time[2] / 1000))
-  redis.call('SET', KEYS[3], string.format('%.0f', token))
-end
-return {1, former, string.format('%.0f', token)}
+local time = redis.call('TIME')
+local token = string.format('%.0f', math.max(tonumber(redis.call('GET', KEYS[3]) or '0') + 1,
+                                             time[1] * 1000 + math.floor(time[2] / 1000)))
+redis.call('SET', KEYS[3], token)
+return {1, former, token}

@@ -36,6 +36,11 @@ Ending after_stop(Ending ending, int signal) {
   return ending;
 }
 
+Ending lost(Ending ending) {
+  ending.lost = true;
+  return ending;
+}
+
 Ending timed_out(Ending ending) {
   ending.timed_out = true;
   return ending;
@@ -100,6 +105,10 @@ TEST_CASE("after a stop signal no exit code proves anything") {
 TEST_CASE("a timeout goes before whatever the command made of it") {
   CHECK(judge(timed_out(exited(0))) == unknown_with(Outcome::timeout, 124));
   CHECK(judge(timed_out(exited(143))) == unknown_with(Outcome::timeout, 124));
+  CHECK(judge(lost(exited(0))) == unknown_with(Outcome::lost, 82));
+  CHECK(judge(lost(killed(SIGKILL))) == unknown_with(Outcome::lost, 82));
+  CHECK(judge(lost(timed_out(exited(3)))) == unknown_with(Outcome::lost, 82));
+  CHECK(judge(after_stop(lost(exited(0)), SIGTERM)) == unknown_with(Outcome::lost, 82));
   CHECK(judge(timed_out(killed(SIGKILL))) == unknown_with(Outcome::timeout, 124));
   CHECK(judge(after_stop(timed_out(exited(0)), SIGTERM)) == unknown_with(Outcome::timeout, 124));
 }
@@ -128,6 +137,7 @@ TEST_CASE("--check-after has the last word over a clean exit 0, and over nothing
     CHECK(judge(exited(3), answer) == judge(exited(3)));
     CHECK(judge(killed(9), answer) == judge(killed(9)));
     CHECK(judge(timed_out(exited(0)), answer) == judge(timed_out(exited(0))));
+    CHECK(judge(lost(exited(0)), answer) == judge(lost(exited(0))));
     CHECK(judge(after_stop(exited(0), SIGTERM), answer) == judge(after_stop(exited(0), SIGTERM)));
     CHECK(judge(not_started(ENOENT, true), answer) == judge(not_started(ENOENT, true)));
   }
@@ -138,6 +148,7 @@ TEST_CASE("--check-after is asked about a clean exit 0 only") {
   CHECK_FALSE(core::wants_check_after(exited(1), k_unknown));
   CHECK_FALSE(core::wants_check_after(killed(9), k_unknown));
   CHECK_FALSE(core::wants_check_after(timed_out(exited(0)), k_unknown));
+  CHECK_FALSE(core::wants_check_after(lost(exited(0)), k_unknown));
   CHECK_FALSE(core::wants_check_after(after_stop(exited(0), SIGTERM), k_unknown));
   CHECK_FALSE(core::wants_check_after(not_started(ENOENT, true), k_unknown));
 }
@@ -170,6 +181,7 @@ TEST_CASE("an ending reads well on one line") {
   CHECK(core::describe(exited(3)) == "exit 3");
   CHECK(core::describe(killed(9)) == "killed by signal 9 (KILL)");
   CHECK(core::describe(timed_out(exited(143))) == "exit 143 after --timeout");
+  CHECK(core::describe(lost(timed_out(exited(143)))) == "exit 143 after the lock was lost");
   CHECK(core::describe(timed_out(killed(9))) == "killed by signal 9 (KILL) after --timeout");
   CHECK(core::describe(after_stop(exited(0), 15)) == "exit 0 after TERM");
   CHECK(core::describe(not_started(ENOENT, true)) ==
