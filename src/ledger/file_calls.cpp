@@ -15,6 +15,35 @@ namespace {
 
 int g_fault = 0;
 
+/// A range of a file whose lock could not be given back: SQLite still counts it as held, and may
+/// find itself in its own way at any later time, without a system call that fails.
+struct Unreleased {
+  int error = 0;
+  int fd = -1;
+  off_t begin = 0;
+  off_t size = 0; ///< 0: to the end of the file
+};
+Unreleased g_unreleased;
+
+bool is_fault(int error) noexcept {
+  return error == EIO || error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE ||
+         error == ENOMEM || error == ENOLCK;
+}
+
+bool covers(const struct flock& whole, const Unreleased& part) noexcept {
+  const bool to_the_end = whole.l_len == 0;
+  return whole.l_start <= part.begin &&
+         (to_the_end || (part.size != 0 && part.begin + part.size <= whole.l_start + whole.l_len));
+}
+
+void remember_release(int fd, const struct flock& lock, int error) noexcept {
+  if (error == 0 && g_unreleased.fd == fd && covers(lock, g_unreleased)) {
+    g_unreleased = {};
+  } else if (is_fault(error) && g_unreleased.error == 0) {
+    g_unreleased = {error, fd, lock.l_start, lock.l_len};
+  }
+}
+
 /// Calls until no signal interrupts it, and remembers a fault.
 template<typename Call>
 auto careful(const Call& call) noexcept {
@@ -28,9 +57,7 @@ auto careful(const Call& call) noexcept {
 } // namespace
 
 void note_fault(int error) noexcept {
-  const bool fault = error == EIO || error == ENOSPC || error == EDQUOT || error == EMFILE ||
-                     error == ENFILE || error == ENOMEM || error == ENOLCK;
-  if (fault && g_fault == 0) {
+  if (is_fault(error) && g_fault == 0) {
     g_fault = error;
   }
 }
@@ -41,6 +68,14 @@ int first_fault() noexcept {
 
 void forget_faults() noexcept {
   g_fault = 0;
+}
+
+int unreleased_lock() noexcept {
+  return g_unreleased.error;
+}
+
+void forget_unreleased_lock() noexcept {
+  g_unreleased = {};
 }
 
 /// fs.protected_regular (proc_sys_fs(5)) refuses O_CREAT on another user's existing file in a
@@ -71,7 +106,14 @@ int control_call(int fd, int command, ...) {
   va_start(arguments, command);
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
-  return careful([&] { return ::fcntl(fd, command, argument); });
+  const int result = careful([&] { return ::fcntl(fd, command, argument); });
+  if (command == F_SETLK || command == F_SETLKW) {
+    const auto& lock = *static_cast<const struct flock*>(argument);
+    if (lock.l_type == F_UNLCK) {
+      remember_release(fd, lock, result < 0 ? errno : 0);
+    }
+  }
+  return result;
 }
 
 int truncate_call(int fd, off_t size) {

@@ -24,9 +24,15 @@ int stat_call(int fd, struct stat* info);
 /// A fault that was seen elsewhere, such as that of a sync. Other errors (a missing file, a lock
 /// that is held) are no faults and are not remembered.
 void note_fault(int error) noexcept;
-/// The errno of the first fault since forget_faults(); 0 if there was none. It stays: SQLite may
-/// stumble over one that is long past, such as a lock that could not be released.
+/// The errno of the first fault since forget_faults(), which stands before each call of SQLite:
+/// what an earlier one got over, or failed by, is no reason for what happens now. 0 if there was
+/// none.
 [[nodiscard]] int first_fault() noexcept;
 void forget_faults() noexcept;
+/// The one fault that lasts beyond its call: the errno by which a lock could not be released that
+/// has not been released since; 0 if there is none. SQLite stumbles over it later, if at all.
+[[nodiscard]] int unreleased_lock() noexcept;
+/// With the connection that held it.
+void forget_unreleased_lock() noexcept;
 
 } // namespace oncerun::ledger

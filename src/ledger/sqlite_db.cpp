@@ -47,6 +47,7 @@ struct Connection {
     if (deadline.passed() || stop_signal() != 0) {
       return false;
     }
+    forget_faults(); // the next try stands for itself
     const int ms = std::min(count + 1, k_longest_rest_ms);
     // Short enough to see a stop request in time; its descriptor is not waited for, since it also
     // wakes for signals that stop nothing.
@@ -67,6 +68,7 @@ struct Connection {
 };
 
 int Connection::prepare(std::string_view sql, sqlite3_stmt** statement) const {
+  forget_faults();
   const auto size = static_cast<int>(sql.size());
   const int code = sqlite3_prepare_v2(db, sql.data(), size, statement, nullptr);
   if (code != SQLITE_ERROR || sql.find(k_indexed_by) == std::string_view::npos) {
@@ -84,11 +86,14 @@ void Connection::fail(int code) const {
   const int primary = code & 0xFF;
   const std::string text = sqlite3_errstr(code);
   const int fault = first_fault();
-  const bool cannot_lock = (primary == SQLITE_PROTOCOL && access != Database::Access::passive) ||
-                           (primary == SQLITE_BUSY && stop_signal() == 0 && fault == ENOLCK);
-  if (fault != 0 && (primary == SQLITE_CORRUPT || cannot_lock)) {
-    // What could not be read is not damaged, and what cannot be locked is not held by others.
-    fail_to_access(SQLITE_IOERR, text, fault);
+  if (primary == SQLITE_CORRUPT && fault != 0) {
+    fail_to_access(SQLITE_IOERR, text, fault); // what could not be read is not damaged
+  }
+  // Nor is what cannot be locked, or not be released, held by others.
+  const int lock_fault = fault != 0 ? fault : unreleased_lock();
+  if ((primary == SQLITE_PROTOCOL && access != Database::Access::passive && lock_fault != 0) ||
+      (primary == SQLITE_BUSY && stop_signal() == 0 && lock_fault == ENOLCK)) {
+    fail_to_access(SQLITE_IOERR, text, lock_fault);
   }
   switch (primary) {
   case SQLITE_BUSY:
@@ -124,7 +129,8 @@ void Connection::fail(int code) const {
 void Connection::fail_to_access(int primary, const std::string& text, int fault) const {
   // SQLite keeps the errno of these two alone, and not always.
   const bool has_errno = db != nullptr && (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN);
-  const int error = fault == 0 && has_errno ? sqlite3_system_errno(db) : fault;
+  const int kept = fault == 0 && has_errno ? sqlite3_system_errno(db) : fault;
+  const int error = kept == 0 && primary == SQLITE_IOERR ? unreleased_lock() : kept;
   const bool refused = primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY;
   const bool needs_recovery = access == Database::Access::read_only && primary == SQLITE_READONLY;
   if ((access == Database::Access::passive && refused) || needs_recovery) {
@@ -167,6 +173,7 @@ void Statement::bind_one(int index, const Value& value) {
 }
 
 bool Statement::step() {
+  forget_faults();
   const int code = sqlite3_step(m_statement);
   if (code != SQLITE_ROW && code != SQLITE_DONE) {
     m_connection->fail(code);
@@ -213,7 +220,8 @@ void Database::Close::operator()(Connection* connection) const noexcept {
 
 Database Database::open(const std::string& path, Access access, core::Outcome refusal) {
   initialise_library();
-  forget_faults(); // of another connection
+  forget_faults();
+  forget_unreleased_lock(); // of another connection
   Database database(new Connection);
   Connection& connection = *database.m_connection;
   connection.path = path;
@@ -259,6 +267,7 @@ void Database::set_wait(const os::Deadline& deadline, const core::StopRequest& s
 }
 
 void Database::exec(const char* sql) {
+  forget_faults();
   m_connection->check(sqlite3_exec(m_connection->db, sql, nullptr, nullptr, nullptr));
 }
 
@@ -291,6 +300,7 @@ bool Database::prepare_to_write() {
 
 void Database::use_wal() {
   for (int count = 0;; ++count) {
+    forget_faults();
     sqlite3_stmt* raw = nullptr;
     int code = sqlite3_prepare_v2(m_connection->db, "PRAGMA journal_mode=WAL", -1, &raw, nullptr);
     Statement statement(*m_connection, raw);
