@@ -187,6 +187,17 @@ core::Sighting sighting_of(Store& store, const os::LifeFile& life, const core::R
   return sighting;
 }
 
+bool may_have_owner(const core::RunRecord& run) {
+  const bool final_status = run.status == RunStatus::done || run.status == RunStatus::skipped;
+  return run.serial != 0 && !(final_status && run.end_recorded);
+}
+
+bool is_gone(const core::Sighting& sighting) {
+  return sighting.run &&
+         (sighting.owner == OwnerLife::dead ||
+          (!sighting.run->end_recorded && sighting.owner == OwnerLife::not_provable));
+}
+
 void close_attempt(Writing& writing, std::int64_t serial, std::string_view by,
                    std::string_view result, const std::string& note) {
   writing.db().run("UPDATE job_attempt SET ended_at = ?1, ended_by = ?2, result = ?3, note = ?4 "

@@ -57,6 +57,11 @@ life_of(Store& store, const os::LifeFile& life, const Row& row);
 [[nodiscard]] core::Sighting sighting_of(Store& store, const os::LifeFile& life,
                                          const core::RunKey& key, const Found& found);
 
+/// Whether anybody's bytes have to be looked at: not for a final run whose attempt has ended.
+[[nodiscard]] bool may_have_owner(const core::RunRecord& run);
+/// Whether it was found that the owner is gone, or may be: then the row must be read again.
+[[nodiscard]] bool is_gone(const core::Sighting& sighting);
+
 /// Closes an attempt's record for an owner who did not: nothing if it is closed.
 /// `by`: "next-claim" or "settlement".
 void close_attempt(Writing& writing, std::int64_t serial, std::string_view by,

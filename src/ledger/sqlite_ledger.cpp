@@ -54,12 +54,6 @@ bool unchanged(const core::Sighting& seen, const core::Sighting& now) {
          seen.run->status == now.run->status;
 }
 
-/// A final run whose attempt has ended needs no look at anybody's bytes.
-bool may_have_owner(const core::RunRecord& run) {
-  const bool final_status = run.status == RunStatus::done || run.status == RunStatus::skipped;
-  return run.serial != 0 && !(final_status && run.end_recorded);
-}
-
 /// The row, the attempt's record where nobody else will close it, and the event.
 void write_settlement(Writing& writing, const core::RunKey& run, const std::optional<Row>& row,
                       const core::Settlement& settlement) {
@@ -121,10 +115,7 @@ core::Sighting SqliteLedger::look(const core::RunKey& run) {
                                   ? os::LifeFile::look(m_store->life_path())
                                   : os::LifeFile();
     core::Sighting sighting = sighting_of(*m_store, life, run, *found);
-    const bool gone = sighting.run &&
-                      (sighting.owner == OwnerLife::dead ||
-                       (!sighting.run->end_recorded && sighting.owner == OwnerLife::not_provable));
-    if (!gone || i == k_most_looks) {
+    if (!is_gone(sighting) || i == k_most_looks) {
       return sighting;
     }
     // An owner commits first and lets go of its byte afterwards: what was read before may be old.
@@ -207,9 +198,11 @@ void SqliteLedger::set_job(const core::JobName& job, const std::string& period,
   }
   {
     Statement open = writing.db().prepare(
-        "SELECT biz_date FROM job_run WHERE job_name = ?1 AND status = 'pending' "
-        "UNION ALL SELECT biz_date FROM job_attempt WHERE job_name = ?1 AND ended_at IS NULL "
-        "LIMIT 1");
+        // Said twice, so that the index is seen to hold every such row.
+        "SELECT biz_date FROM job_run INDEXED BY job_run_unsettled WHERE job_name = ?1 "
+        "AND status IN ('pending', 'failed', 'unknown') AND status = 'pending' "
+        "UNION ALL SELECT biz_date FROM job_attempt INDEXED BY job_attempt_open "
+        "WHERE job_name = ?1 AND ended_at IS NULL LIMIT 1");
     if (open.bind(job.text()).step()) {
       throw core::Error(core::Outcome::config,
                         "the run of " + job.text() + " for " + open.text(0) + " is open",

@@ -9,20 +9,29 @@ using core::RunStatus;
 
 namespace {
 
-/// Runs that `overview` names: the newest of each job (of a job with unsortable labels: the one
-/// claimed last), and every open or unsettled one.
-constexpr const char* k_overview = R"sql(
-WITH chosen(job_name, biz_date) AS (
-  SELECT j.job_name, CASE WHEN j.period = 'key'
-      THEN (SELECT a.biz_date FROM job_attempt a WHERE a.serial = j.last_serial)
-      ELSE (SELECT max(n.biz_date) FROM job_run n WHERE n.job_name = j.job_name) END
-    FROM oncerun_job j WHERE ?1 IS NULL OR j.job_name = ?1
-  UNION SELECT u.job_name, u.biz_date FROM job_run u
-    WHERE u.status IN ('pending', 'failed', 'unknown') AND (?1 IS NULL OR u.job_name = ?1)
-  UNION SELECT o.job_name, o.biz_date FROM job_attempt o
-    WHERE o.ended_at IS NULL AND (?1 IS NULL OR o.job_name = ?1)
-)
-SELECT )sql";
+/// Runs that `overview` names, of all jobs or of the job ?1: the newest of each job (of a job with
+/// unsortable labels: the one claimed last), and every open or unsettled one. Each part reads by an
+/// index, whose rows are few; a condition such as "?1 IS NULL OR …" would read them all.
+std::string select_overview(bool of_one_job) {
+  const auto only = [&](std::string_view before, std::string_view table) {
+    return of_one_job ? std::string(before) + std::string(table) + ".job_name = ?1" : "";
+  };
+  return "WITH chosen(job_name, biz_date) AS ("
+         "SELECT j.job_name, CASE WHEN j.period = 'key' "
+         "THEN (SELECT a.biz_date FROM job_attempt a WHERE a.serial = j.last_serial) "
+         "ELSE (SELECT max(n.biz_date) FROM job_run n WHERE n.job_name = j.job_name) END "
+         "FROM oncerun_job j" +
+         only(" WHERE ", "j") +
+         " UNION SELECT u.job_name, u.biz_date FROM job_run u INDEXED BY job_run_unsettled "
+         "WHERE u.status IN ('pending', 'failed', 'unknown')" +
+         only(" AND ", "u") +
+         " UNION SELECT o.job_name, o.biz_date FROM job_attempt o INDEXED BY job_attempt_open "
+         "WHERE o.ended_at IS NULL" +
+         only(" AND ", "o") + ") SELECT " + k_job_columns + ", " + k_run_columns +
+         " FROM chosen c JOIN job_run r ON r.job_name = c.job_name AND r.biz_date = c.biz_date "
+         "LEFT JOIN oncerun_job j ON j.job_name = r.job_name" +
+         std::string(k_run_join) + "ORDER BY r.updated_at DESC, r.serial DESC, r.biz_date DESC";
+}
 
 /// " WHERE …" for a selection whose job is ?1, date ?2 and limit ?3 (-1: all).
 std::string where(const core::Selection& selection) {
@@ -161,26 +170,34 @@ std::vector<core::JobRecord> SqliteLedger::jobs() {
 }
 
 std::vector<core::Sighting> SqliteLedger::overview(const std::optional<core::JobName>& job) {
-  std::vector<core::RunKey> keys;
+  std::vector<Found> all;
   {
     const Reading reading(*m_store);
     if (reading.db() == nullptr || !is_readable(*reading.db())) {
       return {};
     }
-    static const std::string s_sql =
-        std::string(k_overview) +
-        "r.job_name, r.biz_date FROM chosen c JOIN job_run r ON r.job_name = c.job_name AND "
-        "r.biz_date = c.biz_date ORDER BY r.updated_at DESC, r.serial DESC, r.biz_date DESC";
-    Statement statement = reading.db()->prepare(s_sql);
-    statement.bind(job ? Value(job->text()) : Value(std::nullopt));
+    Statement statement = reading.db()->prepare(select_overview(job.has_value()));
+    if (job) {
+      statement.bind(job->text());
+    }
     while (statement.step()) {
-      keys.push_back({read_job_name(statement, 0), core::BizDate(statement.text(1))});
+      Found& found = all.emplace_back();
+      if (!statement.is_null(0)) {
+        found.job = read_job(statement, 0);
+      }
+      found.row = read_row(statement, k_job_column_count);
     }
   }
   std::vector<core::Sighting> sightings;
-  for (const core::RunKey& key : keys) {
-    // Each by itself: who is found dead must be read again.
-    core::Sighting sighting = look(key);
+  const bool any_owner = std::any_of(
+      all.begin(), all.end(), [](const Found& found) { return may_have_owner(found.row->run); });
+  const os::LifeFile life = any_owner ? os::LifeFile::look(m_store->life_path()) : os::LifeFile();
+  for (const Found& found : all) {
+    const core::RunKey& key = found.row->run.key;
+    core::Sighting sighting = sighting_of(*m_store, life, key, found);
+    if (is_gone(sighting)) {
+      sighting = look(key); // by itself: who is found dead must be read again
+    }
     if (sighting.run) {
       sightings.push_back(std::move(sighting));
     }
