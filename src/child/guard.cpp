@@ -61,8 +61,7 @@ Guard::~Guard() {
   // Unless it has ended and was reaped: then its pid means nothing any more.
   if (m_pid > 0 && ::waitpid(m_pid, nullptr, WNOHANG) == 0) {
     ::kill(m_pid, SIGKILL); // also when somebody stopped it
-    while (::waitpid(m_pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    // Its end need not be waited for: whatever watches children next reaps it, or else our own end.
   }
 }
 

@@ -128,6 +128,7 @@ class Guardian {
       }
       if (info.si_pid == m_command) {
         note_end(info, usage);
+        tell_end();
         changed = reap_others() || changed;
         break;
       }
@@ -141,15 +142,10 @@ class Guardian {
   }
 
   /// The command is the first that a look finds, again and again: the others are found by name.
-  static bool is_zombie_of_ours(const os::Process& process) {
-    return process.state == 'Z' && process.parent == ::getpid();
-  }
   bool reap_others() {
     bool any = false;
-    for (const os::Process& process : m_tree.members()) {
-      if (is_zombie_of_ours(process) && process.pid != m_command) {
-        any = ::waitpid(process.pid, nullptr, WNOHANG) > 0 || any;
-      }
+    for (const pid_t pid : os::own_children().value_or(std::vector<pid_t>{})) {
+      any = (pid != m_command && ::waitpid(pid, nullptr, WNOHANG) > 0) || any;
     }
     return any;
   }
@@ -203,7 +199,13 @@ void guard_command(const Command& command, const os::Signals& signals, const cor
                    milliseconds kill_after, int socket) {
   Tree tree("");
   GuardMessage message;
-  message.launched = launch(command, signals, Streams::as_found, Parent::guardian);
+  // oncerun may have been stopped since it looked.
+  pollfd lost{lease.lost_fd(), POLLIN, 0};
+  if (::poll(&lost, 1, 0) != 0 || os::boot_time() + kill_after * 2 >= lease.held_until()) {
+    message.launched.error = ETIME;
+  } else {
+    message.launched = launch(command, signals, Streams::as_found, Parent::guardian);
+  }
   os::let_go_of_standard_fds();
   tree.set_guardian(::getpid());
   // If that fails oncerun is gone, and that is seen at once.

@@ -57,15 +57,34 @@ Tree::Tree(std::string marker) : m_marker(std::move(marker)), m_self(::getpid())
   }
   m_has_strangers = has_children();
   if (m_has_strangers) {
-    // What is not known as a stranger would be ended with the tree.
-    int error = 0;
-    m_strangers = os::descendants(m_self, os::list_processes(&error));
-    if (error != 0) {
-      throw core::system_error(core::Outcome::unavailable, "look at the processes in", "/proc",
-                               error);
-    }
+    m_strangers = strangers();
     std::sort(m_strangers.begin(), m_strangers.end(), by_pid);
   }
+}
+
+/// What is not known as a stranger would be ended with the tree. Where a marker tells orphans apart
+/// it is enough to know the children: what is below them falls away with them.
+std::vector<os::Process> Tree::strangers() const {
+  if (!m_marker.empty()) {
+    if (const auto children = os::own_children()) {
+      std::vector<os::Process> found;
+      for (const pid_t pid : *children) {
+        if (const auto process = os::find_process(pid)) {
+          found.push_back(*process);
+        }
+      }
+      if (found.size() == children->size()) {
+        return found;
+      }
+    }
+  }
+  int error = 0;
+  std::vector<os::Process> found = os::descendants(m_self, os::list_processes(&error));
+  if (error != 0) {
+    throw core::system_error(core::Outcome::unavailable, "look at the processes in", "/proc",
+                             error);
+  }
+  return found;
 }
 
 bool Tree::is_stranger(const os::Process& process, int* error) const {
@@ -90,7 +109,7 @@ std::vector<os::Process> Tree::members(int* error) const {
   std::vector<os::Process> all = os::list_processes(error);
   // What a stranger starts is reached through the stranger only, and so falls away with it.
   std::erase_if(all, [&](const os::Process& process) { return is_stranger(process, error); });
-  std::vector<os::Process> members = os::descendants(m_self, all);
+  std::vector<os::Process> members = os::descendants(m_guardian > 0 ? m_guardian : m_self, all);
   if (m_guardian > 0) {
     std::erase_if(members, [this](const os::Process& process) {
       return process.pid == m_guardian || (process.pid == m_command && process.state == 'Z');

@@ -45,6 +45,8 @@ class Tree {
  private:
   [[nodiscard]] bool is_stranger(const os::Process& process, int* error = nullptr) const;
 
+  [[nodiscard]] std::vector<os::Process> strangers() const;
+
   std::string m_marker;
   std::vector<os::Process> m_strangers; ///< sorted by pid
   bool m_has_strangers = false;

@@ -171,6 +171,7 @@ void Watch::hear_guard() {
   }
   if (news.gone) {
     m_rules.guard = nullptr;
+    m_tree.set_guardian(-1);
     if (!m_ended) {
       // Nobody would end the tree if oncerun were killed now.
       start_kill_clock(m_rules.kill_after);

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string_view>
@@ -50,6 +51,9 @@ class Keeper {
     }
     if (m_doubtful) {
       give_back();
+    }
+    if (m_untold) {
+      release_late();
     }
   }
 
@@ -93,14 +97,14 @@ class Keeper {
   /// Without the request's number; empty where there is none.
   Message answer(const Message& request) {
     const std::string name = request.size() > 1 ? request[1] : "";
-    if (name == "acquire" && request.size() == 8) {
-      m_value = request[2];
-      m_pending = request[3];
-      m_session.use({request[5], request[6], request[7]});
-      return acquire(number(request[4]));
+    if (name == "acquire" && request.size() == 7) {
+      m_own_value = request[2];
+      m_value = m_own_value;
+      m_session.use({request[4], request[5], request[6]});
+      return acquire(number(request[3]));
     }
-    if (name == "mark" && request.size() == 4) {
-      return mark(request[2], number(request[3]).count());
+    if (name == "begin" && request.size() == 5) {
+      return begin(request[2], request[3], number(request[4]).count());
     }
     if (name == "release" && request.size() == 4) {
       return release(request[2], request[3]);
@@ -142,15 +146,17 @@ class Keeper {
   /// None: to be tried again, at the earliest after `free_in`.
   std::optional<Message> try_to_acquire(const os::Deadline& deadline, milliseconds& free_in) {
     m_doubtful = true;
-    const RedisAttempt attempt = m_session.acquire(m_value, m_pending);
+    const RedisAttempt attempt = m_session.acquire(m_value);
     if (const auto* acquired = std::get_if<RedisAcquired>(&attempt)) {
       begin_to_keep(acquired->sent);
-      return Message{"acquired", acquired->former_mark, std::to_string(acquired->token)};
+      return Message{"acquired", acquired->mark, std::to_string(acquired->token)};
     }
     m_doubtful = false;
     if (const auto* held = std::get_if<RedisHeld>(&attempt)) {
       return deadline.passed() ? std::optional(Message{"held", held->value}) : std::nullopt;
     }
+    // A release has been sent for this value: were its execution late, it would end a lock of ours.
+    m_value = m_own_value + " try=" + std::to_string(++m_tries);
     free_in = std::get<RedisTooYoung>(attempt).left;
     if (deadline.left() >= free_in) {
       return std::nullopt;
@@ -183,23 +189,47 @@ class Keeper {
     m_next_renewal = sent + (m_options.renew ? m_options.ttl / 3 : m_options.ttl);
   }
 
-  Message mark(const std::string& text, std::int64_t token) {
-    const std::optional<milliseconds> sent =
-        m_held ? insist([&] { return m_session.renew(m_value, text, token); }) : std::nullopt;
-    if (!sent) {
-      lose();
-      return {"lost"};
+  Message begin(const std::string& seen, const std::string& mark, std::int64_t token) {
+    milliseconds sent{0};
+    const auto begun =
+        m_held ? insist([&] { return m_session.begin(m_value, seen, mark, token, sent); })
+               : RedisSession::Begun::not_ours;
+    switch (begun) {
+    case RedisSession::Begun::yes:
+      if (m_options.renew) {
+        begin_to_keep(sent);
+      }
+      return {"begun"};
+    case RedisSession::Begun::mark_changed:
+      return {"changed"};
+    case RedisSession::Begun::not_ours:
+      break;
     }
-    if (m_options.renew) {
-      begin_to_keep(*sent);
-    }
-    return {"marked"};
+    lose();
+    return {"lost"};
   }
 
-  Message release(const std::string& text, const std::string& prefix) {
+  Message release(const std::string& mark, const std::string& prefix) {
     m_held = false;
-    const bool ours = insist([&] { return m_session.release(m_value, text, prefix); });
+    m_untold = [this, mark, prefix] { return m_session.release(m_value, mark, prefix); };
+    const bool ours = insist(m_untold);
+    m_untold = nullptr;
     return {ours ? "released" : "lost"};
+  }
+
+  /// A release that oncerun has not waited for: other hosts would ask about a run that is done.
+  void release_late() noexcept {
+    const milliseconds end = os::boot_time() + m_options.ttl;
+    while (os::boot_time() < end) {
+      try {
+        (void)m_untold();
+        return;
+      } catch (const RedisUnreachable&) {
+        (void)::poll(nullptr, 0, static_cast<int>(k_longest_pause.count()));
+      } catch (const std::exception&) {
+        return;
+      }
+    }
   }
 
   /// What was asked for without an answer may have been done: once more, the other way round. Where
@@ -208,7 +238,7 @@ class Keeper {
     m_doubtful = false;
     m_held = false;
     try {
-      (void)m_session.release(m_value, std::string(k_former_mark), m_pending);
+      (void)m_session.release(m_value, std::string(k_leave_mark), "");
     } catch (const std::exception&) {
       // The lock has an end of its own.
     }
@@ -227,7 +257,7 @@ class Keeper {
       return;
     }
     try {
-      const std::optional<milliseconds> sent = m_session.renew(m_value, "", 0);
+      const std::optional<milliseconds> sent = m_session.renew(m_value);
       if (!sent) {
         lose();
         return;
@@ -269,8 +299,10 @@ class Keeper {
   int m_socket;
   int m_lost_fd;
   LeasePage& m_page;
-  std::string m_value;
-  std::string m_pending;
+  std::string m_own_value; ///< as oncerun made it
+  std::string m_value;     ///< as it was asked for
+  int m_tries = 1;
+  std::function<bool()> m_untold; ///< a release that has not been answered yet
   bool m_held = false;
   bool m_doubtful = false; ///< a request of ours may have taken it, and nobody knows
   milliseconds m_next_renewal{0};

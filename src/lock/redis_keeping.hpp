@@ -26,16 +26,16 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared between pr
 /// One message between oncerun and its keeper: a datagram of lines. The first is the request's
 /// number, which its answer repeats, the second names it. Requests:
 ///
-///     acquire  VALUE PENDING-MARK WAIT-MS KEY MARK-KEY TOKEN-KEY   -> acquired FORMER-MARK TOKEN,
-///                                                                     held VALUE, failed
-///     mark     MARK TOKEN                                          -> marked, lost, failed
-///     release  MARK PENDING-PREFIX                                 -> released, lost, failed
-///     holder   KEY                                                 -> holder VALUE, failed
-///     forget                                                       (no answer)
+///     acquire  VALUE WAIT-MS KEY MARK-KEY TOKEN-KEY   -> acquired MARK TOKEN, held VALUE, failed
+///     begin    SEEN-MARK MARK TOKEN                   -> begun, changed, lost, failed
+///     release  MARK PENDING-PREFIX                    -> released, lost, failed
+///     holder   KEY                                    -> holder VALUE, failed
+///     forget                                          (no answer)
 ///
 /// failed: a message, a hint. forget: the last acquisition was not waited for; it is given back.
 /// The end of the socket is the end of the keeper: what an answer has told of stays as it is, what
-/// was taken without one is given back.
+/// was taken without one is given back. A release that failed is tried on, for as long as the lock
+/// lives.
 using Message = std::vector<std::string>;
 
 /// False when it could not be sent whole.

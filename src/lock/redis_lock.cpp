@@ -50,9 +50,7 @@ class HeldRedisLock final : public core::HeldLock {
         m_former(acquired[1]) {
     (void)std::from_chars(acquired[2].data(), acquired[2].data() + acquired[2].size(),
                           m_token.value);
-    const std::optional<core::RunMark> former = found_mark();
-    m_pending_stands = !former || former->status != core::RunStatus::done;
-    m_pending_run_id = m_run_id;
+    m_stands = m_former;
   }
   ~HeldRedisLock() override { HeldRedisLock::release(); }
 
@@ -67,23 +65,30 @@ class HeldRedisLock final : public core::HeldLock {
 
   void begin_attempt(const core::RunMark& pending, const core::StopRequest& stop) override {
     const bool marks = m_shared->options.server.marks != milliseconds::zero();
-    const bool said = m_pending_stands && m_pending_run_id == pending.run_id;
-    if ((said || !marks) && pending.token <= m_token) {
-      return; // the acquisition has said it already
+    if (!marks && pending.token <= m_token) {
+      return;
     }
-    const std::optional<Message> answer = ask(
-        {"mark", print_mark(pending) + "|" + m_former, std::to_string(pending.token.value)}, stop);
+    const std::string text = print_mark(pending);
+    // Also when no answer comes: it may have been written, and is to be put back then.
+    m_pending_prefix = pending_prefix(pending.run_id);
+    m_leave = m_former;
+    const std::optional<Message> answer =
+        ask({"begin", m_stands, text, std::to_string(pending.token.value)}, stop);
     if (!answer) {
       throw no_answer(m_shared->options.server);
     }
-    if (answer->front() != "marked") {
+    if (answer->front() == "changed") {
+      throw core::Error(core::Outcome::unavailable,
+                        "another host has said something about this run meanwhile",
+                        "nothing was started; the next start decides by it");
+    }
+    if (answer->front() != "begun") {
       const bool told = answer->size() > 2;
       throw core::Error(core::Outcome::unavailable,
                         told ? (*answer)[1] : std::string("the lock is not ours any more"),
                         told ? (*answer)[2] : std::string("somebody removed or took it"));
     }
-    m_pending_stands = true;
-    m_pending_run_id = pending.run_id;
+    m_stands = text;
     m_token = std::max(m_token, pending.token);
   }
 
@@ -93,7 +98,6 @@ class HeldRedisLock final : public core::HeldLock {
     const bool doubt =
         mark.status == core::RunStatus::unknown || mark.status == core::RunStatus::pending;
     if (found && found->run_id == mark.run_id && (doubt || found->status == mark.status)) {
-      m_leave = k_former_mark;
       return;
     }
     m_leave = print_mark(mark);
@@ -105,7 +109,7 @@ class HeldRedisLock final : public core::HeldLock {
     }
     try {
       const std::optional<Message> answer =
-          ask({"release", m_leave, pending_prefix(m_pending_run_id)}, core::NoStopRequest());
+          ask({"release", m_leave, m_pending_prefix}, core::NoStopRequest());
       if (!answer || answer->front() == "failed") {
         m_shared->notices.push_back(
             "the lock " + m_key + " was not released: " +
@@ -138,9 +142,9 @@ class HeldRedisLock final : public core::HeldLock {
   std::string m_run_id;
   std::string m_former; ///< the mark that stood there, as text
   core::Token m_token;
-  std::string m_leave{k_former_mark};
-  std::string m_pending_run_id;
-  bool m_pending_stands = false; ///< a pending mark of ours
+  std::string m_stands; ///< the mark as we know it by now
+  std::string m_leave{k_leave_mark};
+  std::string m_pending_prefix; ///< of a pending mark of ours that may stand there
   bool m_released = false;
 };
 
@@ -215,12 +219,11 @@ class RedisLock final : public core::Lock {
                               .pid_namespace = self.pid_namespace,
                               .pid = self.pid,
                               .run_id = run_id};
-    const core::RunMark pending{core::RunStatus::pending, run_id, {}, self.host, note.since};
     const RedisOptions& server = m_shared->options.server;
     const RedisKeys keys = keys_of(run);
     const std::optional<Message> answer =
-        keeper().ask({"acquire", print_value(note), print_mark(pending),
-                      std::to_string(wait.count()), keys.lock, keys.mark, keys.token},
+        keeper().ask({"acquire", print_value(note), std::to_string(wait.count()), keys.lock,
+                      keys.mark, keys.token},
                      os::Deadline::after(wait + patience(server)), stop);
     if (!answer) {
       throw no_answer(server);

@@ -92,30 +92,27 @@ long long number_at(const RedisReply& reply, std::size_t i) {
 
 } // namespace
 
-RedisAttempt RedisSession::acquire(const std::string& value, const std::string& pending) {
+RedisAttempt RedisSession::acquire(const std::string& value) {
   const RedisReply reply = run(k_acquire_script, {m_keys.lock, m_keys.mark, m_keys.token},
-                               {value, std::to_string(m_options.ttl.count()), pending,
-                                std::to_string(m_options.marks.count())});
+                               {value, std::to_string(m_options.ttl.count())});
   if (number_at(reply, 0) == 0) {
-    return RedisHeld{text_at(reply, 1), milliseconds(number_at(reply, 2))};
+    return RedisHeld{text_at(reply, 1)};
   }
   if (m_uptime < m_options.ttl) {
-    (void)release(value, std::string(k_former_mark), pending);
+    (void)release(value, std::string(k_leave_mark), "");
     constexpr milliseconds k_resolution{1'000}; // of uptime_in_seconds
     return RedisTooYoung{m_options.ttl - m_uptime + k_resolution};
   }
-  RedisAcquired acquired{text_at(reply, 1), number_at(reply, 2), m_sent};
+  const bool marks = m_options.marks != milliseconds::zero();
+  RedisAcquired acquired{marks ? text_at(reply, 1) : std::string(), number_at(reply, 2), m_sent};
   wait_for_replicas();
   return acquired;
 }
 
-std::optional<milliseconds> RedisSession::renew(const std::string& value, const std::string& mark,
-                                                std::int64_t token) {
-  const RedisReply reply = run(
-      k_renew_script, {m_keys.lock, m_keys.mark, m_keys.token},
-      {value, std::to_string(m_options.ttl.count()), m_options.marks.count() == 0 ? "" : mark,
-       std::to_string(std::max(m_options.marks, milliseconds(1)).count()), std::to_string(token)});
-  if (number_at(reply, 0) == 0) {
+std::optional<milliseconds> RedisSession::renew(const std::string& value) {
+  const RedisReply reply =
+      run(k_renew_script, {m_keys.lock}, {value, std::to_string(m_options.ttl.count())});
+  if (reply.number == 0) {
     return std::nullopt;
   }
   const milliseconds sent = m_sent;
@@ -123,11 +120,29 @@ std::optional<milliseconds> RedisSession::renew(const std::string& value, const 
   return sent;
 }
 
+RedisSession::Begun RedisSession::begin(const std::string& value, const std::string& seen,
+                                        const std::string& mark, std::int64_t token,
+                                        milliseconds& sent) {
+  const RedisReply reply = run(k_begin_script, {m_keys.lock, m_keys.mark, m_keys.token},
+                               {value, std::to_string(m_options.ttl.count()), seen, mark,
+                                std::to_string(m_options.marks.count()), std::to_string(token)});
+  if (reply.number == 0) {
+    return Begun::not_ours;
+  }
+  if (reply.number < 0) {
+    return Begun::mark_changed;
+  }
+  sent = m_sent;
+  wait_for_replicas();
+  return Begun::yes;
+}
+
 bool RedisSession::release(const std::string& value, const std::string& mark,
                            const std::string& pending_prefix) {
+  const bool marks = m_options.marks != milliseconds::zero();
   const RedisReply reply =
       run(k_release_script, {m_keys.lock, m_keys.mark},
-          {value, m_options.marks.count() == 0 ? std::string(k_leave_mark) : mark,
+          {value, marks ? mark : std::string(k_leave_mark),
            std::to_string(std::max(m_options.marks, milliseconds(1)).count()), pending_prefix});
   return reply.number == 1;
 }

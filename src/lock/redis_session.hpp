@@ -36,7 +36,7 @@ struct RedisKeys {
 
 /// The lock is ours.
 struct RedisAcquired {
-  std::string former_mark; ///< that stood there before; empty for none
+  std::string mark; ///< of the run; empty for none
   std::int64_t token = 0;
   /// CLOCK_BOOTTIME right before the request was sent that the server acknowledged.
   std::chrono::milliseconds sent{0};
@@ -44,7 +44,6 @@ struct RedisAcquired {
 /// Somebody else has it.
 struct RedisHeld {
   std::string value;
-  std::chrono::milliseconds left{0};
 };
 /// The server has been up for less than the lock's time to live: it may have forgotten a lock.
 struct RedisTooYoung {
@@ -52,9 +51,8 @@ struct RedisTooYoung {
 };
 using RedisAttempt = std::variant<RedisAcquired, RedisHeld, RedisTooYoung>;
 
-/// For release(): the mark is left alone, or becomes again what it was before the acquisition.
+/// For release(): the mark is left alone.
 inline constexpr std::string_view k_leave_mark = "-";
-inline constexpr std::string_view k_former_mark = "<";
 
 /// The requests of a lock, to whichever server is the right one: found by sentinels, moved to in a
 /// cluster (once a request), connected to again after an error. Every request may be made again
@@ -71,13 +69,15 @@ class RedisSession {
   /// Of everything that follows.
   void use(RedisKeys keys) { m_keys = std::move(keys); }
 
-  /// `pending` is the mark of the attempt to be; see scripts/acquire.lua.
-  [[nodiscard]] RedisAttempt acquire(const std::string& value, const std::string& pending);
-  /// When it was sent; none if the lock is not ours any more. An empty mark leaves it as it is; the
-  /// last token becomes at least `token`.
-  [[nodiscard]] std::optional<std::chrono::milliseconds>
-  renew(const std::string& value, const std::string& mark, std::int64_t token);
-  /// Whether it was still ours. Own marks are replaced also where it is not.
+  [[nodiscard]] RedisAttempt acquire(const std::string& value);
+  /// When it was sent; none if the lock is not ours any more.
+  [[nodiscard]] std::optional<std::chrono::milliseconds> renew(const std::string& value);
+  enum class Begun { yes, not_ours, mark_changed };
+  /// Extends the lock as well; see scripts/begin.lua. `sent` is set where it was ours.
+  [[nodiscard]] Begun begin(const std::string& value, const std::string& seen,
+                            const std::string& mark, std::int64_t token,
+                            std::chrono::milliseconds& sent);
+  /// Whether it was still ours; see scripts/release.lua.
   bool release(const std::string& value, const std::string& mark,
                const std::string& pending_prefix);
   /// The value of who holds it; empty for nobody.

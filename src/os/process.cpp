@@ -274,6 +274,25 @@ std::optional<Process> find_process(pid_t pid) {
   return parse_stat(text);
 }
 
+std::optional<std::vector<pid_t>> own_children() {
+  std::string text;
+  Trouble ignored;
+  if (!read_whole(AT_FDCWD, "/proc/thread-self/children", text, ignored)) {
+    return std::nullopt;
+  }
+  std::vector<pid_t> children;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const auto end = rest.find(' ');
+    pid_t pid = 0;
+    if (parse_number(rest.substr(0, end), pid)) {
+      children.push_back(pid);
+    }
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  return children;
+}
+
 std::vector<Process> list_processes(int* error) {
   std::vector<Process> processes;
   std::string text;

@@ -26,6 +26,10 @@ struct Process {
 /// hold anything, so that only the last ')' counts.
 [[nodiscard]] std::optional<Process> parse_stat(std::string_view line);
 
+/// The calling thread's children, from /proc/thread-self/children (proc_tid_children(5)); none
+/// where the kernel has no such file or it cannot be read.
+[[nodiscard]] std::optional<std::vector<pid_t>> own_children();
+
 /// Every process that /proc shows. `error`, where given, becomes the errno if not all of it could
 /// be looked at (no descriptors left, an I/O error, no /proc at all): then who is missing proves
 /// nothing.

@@ -14,12 +14,14 @@ with the checkpoint that closing the last connection makes.
 
 import argparse
 import collections
+import contextlib
 import datetime
 import os
 import pathlib
 import platform
 import re
 import shutil
+import socket
 import sqlite3
 import statistics
 import subprocess
@@ -187,6 +189,38 @@ class Bench:
                  "0.40")
         self.row("run with a ledger", "the same in Python", ours, python_time, "0.11")
 
+    def redis_lock(self):
+        """Lock, run and unlock on a server of this host, against etcd's own command for that."""
+        for program in ("redis-server", "redis-cli", "etcd", "etcdctl"):
+            if shutil.which(program) is None:
+                print(f"  redis lock: not measured, {program} is missing", file=sys.stderr)
+                return
+        etcd = f"http://127.0.0.1:{free_port()}"
+        socket_path = self.path("redis.sock")
+        servers = [
+            ["redis-server", "--port", "0", "--unixsocket", socket_path, "--save", "", "--dir",
+             str(self.folder)],
+            ["etcd", "--data-dir", self.path("etcd"), "--listen-client-urls", etcd,
+             "--advertise-client-urls", etcd, "--listen-peer-urls",
+             f"http://127.0.0.1:{free_port()}"]]
+        with contextlib.ExitStack() as stack:
+            for argv in servers:
+                process = stack.enter_context(subprocess.Popen(
+                    argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                stack.callback(process.terminate)
+            time.sleep(4)  # a server younger than --lock-ttl grants nothing
+            trip = round_trip_us(socket_path)
+            ours, flock, theirs = self.times(
+                [self.tools.oncerun, "-j", "bench", "--ledger", "none", "--lock",
+                 f"redis+unix://{socket_path}", "--lock-marks", "0", "--lock-ttl", "2s", "--",
+                 TRUE],
+                [self.tools.oncerun, "-j", "bench", "--ledger", "none", "--lock",
+                 f"flock:{self.path('lock')}", "--", TRUE],
+                ["etcdctl", "--endpoints", etcd, "lock", "bench", TRUE])
+        self.row("lock only, on a Redis server", "`etcdctl lock`", ours, theirs, "0.25")
+        self.row("lock only, on a Redis server", "lock only, `flock`, and two round trips", ours,
+                 flock + 2 * trip, "1.5")
+
     def memory(self):
         self.a_first_run(self.tools.oncerun, "memory.db")
         waiting = {
@@ -239,6 +273,25 @@ class Bench:
         self.row(f"run in a ledger of {self.rows:,} rows", "an empty ledger", rows, empty, "1.1")
 
 
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def round_trip_us(path):
+    """The median of a PING, in microseconds."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        times = []
+        for _ in range(1000):
+            begin = time.perf_counter()
+            connection.sendall(b"PING\r\n")
+            connection.recv(64)
+            times.append((time.perf_counter() - begin) * 1e6)
+    return statistics.median(times)
+
+
 def fill(path, rows):
     """Done runs of a thousand other jobs, with an attempt each, in one transaction."""
     db = sqlite3.connect(path)
@@ -279,7 +332,7 @@ def table(lines):
 
 
 def main():
-    names = ["lock_only", "run_with_a_ledger", "skip", "scripts", "memory", "at_once", "many_runs",
+    names = ["lock_only", "run_with_a_ledger", "skip", "scripts", "redis_lock", "memory", "at_once", "many_runs",
              "many_rows"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=60)

@@ -1,22 +1,20 @@
 -- Gives the lock back if it is ours, with the mark of what the run came to.
--- KEYS: lock, mark. ARGV: our value, the mark ('-' leaves it, '<' puts back what stood there before
--- ours), its milliseconds, how a pending mark of our own begins.
--- A lock that was lost meanwhile is left alone, and then a mark is only put where there is none or
--- one that says that it is ours.
+-- KEYS: lock, mark. ARGV: our value, the mark ('-' leaves it, '' removes it), its milliseconds, how
+-- our own pending mark begins ('' where there is none).
+-- Lock and mark are compared each for itself: a lock that was lost is left alone, and a mark that
+-- another host has written since is left as well, but for a success, which is true whoever else ran.
 -- Returns whether the lock was ours (1).
 local ours = redis.call('GET', KEYS[1]) == ARGV[1]
 if ARGV[2] ~= '-' then
   local mark = redis.call('GET', KEYS[2]) or ''
-  local pending = string.sub(mark, 1, #ARGV[4]) == ARGV[4]
-  local former = string.match(mark, '|(.*)$') or ''
-  if ARGV[2] ~= '<' then
-    if ours or pending or mark == '' then
-      redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+  local pending = ARGV[4] ~= '' and string.sub(mark, 1, #ARGV[4]) == ARGV[4]
+  local success = string.sub(ARGV[2], 1, 5) == 'done '
+  if ARGV[2] == '' then
+    if pending then
+      redis.call('DEL', KEYS[2])
     end
-  elseif pending and former == '' then
-    redis.call('DEL', KEYS[2])
-  elseif pending then
-    redis.call('SET', KEYS[2], former, 'PX', ARGV[3])
+  elseif success or pending or mark == '' or (ours and ARGV[4] == '') then
+    redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
   end
 end
 if ours then
