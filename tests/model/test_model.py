@@ -1,6 +1,7 @@
-"""The protocol as a model (oncerun.pml), searched by spin through all its interleavings and crashes.
+"""The protocol as two models, searched by spin through all their interleavings and crashes: one host
+and its ledger (oncerun.pml), and hosts that share a lock that is a lease (lease.pml).
 
-A search counts only if it was complete and found nothing. Each mutation of the model has to break
+A search counts only if it was complete and found nothing. Each mutation of a model has to break
 the promise that is named beside it, and every promise is broken by one: an assertion that nothing
 can break would prove nothing.
 """
@@ -14,7 +15,7 @@ import sys
 import tempfile
 import unittest
 
-MODEL = pathlib.Path(__file__).resolve().parent / "oncerun.pml"
+FOLDER = pathlib.Path(__file__).resolve().parent
 FULL = bool(os.environ.get("ONCERUN_TEST_FULL"))
 DEPTH = 100_000
 MEMORY_MIB = 4000
@@ -67,7 +68,58 @@ MUTANTS = {
 }
 
 
-class Model(unittest.TestCase):
+# ---- the lease: hosts that share only a server -------------------------------------------------
+
+HELD, KEPT, FLUSHED = "-DCRASHES=0", "-DLOSSES=0", "-DFLUSHES=1"
+LEASES = ["-DGUARANTEE=cautious", ALO, AMO, CHECK]
+LEASE_SAMPLE = [f"{column} {KEPT}" for column in ("-DGUARANTEE=cautious", AMO)]
+LEASE_SAMPLE += [f"{ALO} {HELD} {KEPT}", f"-DGUARANTEE=cautious {HELD}", f"{AMO} {HELD}", f"{AMO} {FLUSHED} {HELD} {KEPT}",
+                 f"{CHECK} {HELD} {KEPT}",
+                 f"{CHECK} -DLATE=1 {HELD} {KEPT}", f"{AMO} -DTTL=3 {HELD} {KEPT}",
+                 f"{AMO} {THREE} {HELD} {KEPT}"]
+LEASE_ALL = [f"{column} {HELD}" for column in LEASES]
+LEASE_ALL += [f"{column} {KEPT}" for column in LEASES]
+LEASE_ALL += [f"{CHECK} -DLATE=1 {KEPT}", f"{AMO} {FLUSHED} {KEPT}", f"{AMO} {KEPT} -DRELEASED_FIRST=1",
+             
+              f"{AMO} {THREE} {HELD} {KEPT}", f"{AMO} {THREE} -DHOSTS=3 {HELD} {KEPT}"]
+
+LEASE_MUTANTS = {
+    # Who ends the command, and when.
+    f"-DNO_GUARDIAN {ALO} {KEPT}": "one_live_command",
+    f"-DKILL_AFTER_THE_END {ALO} {HELD} {KEPT}": "one_live_command",
+    f"-DCOUNTED_FROM_THE_REPLY -DTTL=3 {ALO} {HELD} {KEPT}": "one_live_command",
+    f"-DLEASE_UNREAD_AT_THE_START {ALO} {HELD} {KEPT}": "one_live_command",
+    f"-DRENEWALS_OF_THE_DEAD {KEPT}": "lease_of_the_dead_ends",
+    # Redis counts by the wall clock.
+    f"-DSERVER_CLOCK_STEPS {ALO} {HELD} {KEPT}": "later_start_settles_it",
+    # The key.
+    f"-DRELEASE_WITHOUT_COMPARE {ALO} {HELD}": "done_stays_done",
+    f"-DDELETE_AND_ASK_AGAIN {ALO} {HELD}": "no_start_under_another_lease",
+    f"-DANOTHER_VALUE_ON_RETRY -DSTEPS=1 {HELD}": "hold_has_a_cause",
+    f"-DNO_UPTIME_RULE {ALO} {FLUSHED} {HELD} {KEPT}": "no_start_under_another_lease",
+    f"-DUPTIME_OF_A_SHORTER_LEASE {ALO} {FLUSHED} {HELD} {KEPT}": "no_start_under_another_lease",
+    f"-DRENEW_WITHOUT_COMPARE {ALO} {HELD} {KEPT}": "no_start_under_another_lease",
+    # The mark.
+    f"-DNO_PENDING_MARK {AMO} {KEPT}": "at_most_one_effect",
+    f"-DMARK_WITHOUT_KEY {AMO} {KEPT}": "at_most_one_effect",
+    f"-DSTEPS=1 {AMO} {HELD}": "at_most_one_effect",
+    f"-DSTEPS=1 -DFORMER_MARK_FORGOTTEN {HELD}": "hold_has_a_cause",
+    f"-DSTEPS=1 -DNO_ROW_IS_NO_START {AMO} {KEPT}": "at_most_one_effect",
+    f"-DSTEPS=1 -DGIVEN_UP_AT_ONCE {HELD}": "hold_has_a_cause",
+    f"-DOWN_LEDGER_UNREAD {AMO} {FLUSHED} {KEPT}": "one_effect_a_host",
+    # Deciding, and results.
+    f"-DABSENT_ONCE {CHECK} -DLATE=1 {KEPT}": "exactly_one_effect",
+    f"-DDOUBT_ALWAYS_HOLDS {ALO} {KEPT}": "no_run_is_lost",
+    f"-DDONE_BEFORE_THE_END {ALO} {HELD} {KEPT}": "done_means_effect",
+    f"-DSTRUCK_IS_NOT_ASKED {HELD} {KEPT}": "lost_is_not_done",
+    f"-DNEVER_TOLD_AGAIN {HELD}": "result_reaches_the_mark",
+    f"-DDONE_ONLY_OVER_ITS_OWN {ALO} {HELD} {KEPT}": "result_reaches_the_mark",
+}
+
+
+class Model:
+    """One of them; the test cases below say which."""
+
     def setUp(self):
         for program in ("spin", "gcc"):
             if shutil.which(program) is None:
@@ -83,10 +135,11 @@ class Model(unittest.TestCase):
 
     def report_of(self, options):
         """What spin's verifier says of the model with these options."""
-        made = self.run_here("spin", *options.split(), "-a", str(MODEL))
+        made = self.run_here("spin", *options.split(), "-a", str(FOLDER / self.files[0]))
         self.assertEqual(made.returncode, 0, made.stdout)
         # gcc takes seconds for what tcc does in no time; that pays off only in a long search.
-        long_search = options in ALL + SAMPLE and THREE in options
+        long_search = options in self.all + self.sample and (
+            THREE in options or self.long)
         compiler = ["gcc", "-O2"] if long_search or not shutil.which("tcc") else ["tcc"]
         pack = ["-DCOLLAPSE"] if long_search and TWICE in options else []
         made = self.run_here(*compiler, "-w", "-DSAFETY", f"-DMEMLIM={MEMORY_MIB}", *pack,
@@ -107,7 +160,7 @@ class Model(unittest.TestCase):
         return int(float(re.search(r"([\d.e+]+) states, stored", report).group(1)))
 
     def test_the_protocol_keeps_every_promise(self):
-        searches, states = (ALL if FULL else SAMPLE), 0
+        searches, states = (self.all if FULL else self.sample), 0
         for options in searches:
             with self.subTest(options):
                 report = self.report_of(options)
@@ -118,32 +171,45 @@ class Model(unittest.TestCase):
                     self.assertNotIn(cut_off, report)
                 states += self.states(report)
                 print(f"model: {self.states(report)} states: {options}", file=sys.stderr)
-        print(f"points: {len(searches)} of {len(ALL) if FULL else len(set(SAMPLE + ALL))} searches "
-              f"({'all' if FULL else 'sample'}), {states} states", file=sys.stderr)
+        print(f"points: {len(searches)} of {len(self.all) if FULL else len(set(self.sample + self.all))} "
+              f"searches ({'all' if FULL else 'sample'}), {states} states", file=sys.stderr)
 
     def test_every_mutation_breaks_its_promise(self):
-        for options, promise in MUTANTS.items():
+        for options, promise in self.mutants.items():
             with self.subTest(options):
                 broken = self.broken_promise(self.report_of(options))
                 if promise is None:
                     self.assertIn(broken, self.promises())
                 else:
                     self.assertEqual(broken, promise)
-        print(f"points: {len(MUTANTS)} of {len(MUTANTS)} mutations", file=sys.stderr)
+        print(f"points: {len(self.mutants)} of {len(self.mutants)} mutations", file=sys.stderr)
+
+    def text(self):
+        return "".join((FOLDER / name).read_text() for name in self.files)
 
     def promises(self):
-        text = "".join(path.read_text() for path in MODEL.parent.glob("*.pml"))
+        text = self.text()
         return set(re.findall(r"promise\((\w+),", text)) - {"name"}
 
     def test_no_promise_is_one_that_nothing_can_break(self):
-        self.assertEqual(self.promises(), set(MUTANTS.values()) - {None})
+        self.assertEqual(self.promises(), set(self.mutants.values()) - {None})
 
     def test_each_mutation_of_the_model_is_tried(self):
-        text = "".join(path.read_text() for path in MODEL.parent.glob("*.pml"))
+        text = self.text()
         rules = set(re.findall(r"#if(?:n?def| !defined\()\s*([A-Z_]+)", text))
         values = set(re.findall(r"#define ([A-Z_]+) ", text))
-        tried = set(re.findall(r"-D([A-Z_]+)", " ".join(MUTANTS)))
+        tried = set(re.findall(r"-D([A-Z_]+)", " ".join(self.mutants)))
         self.assertEqual(rules - values - tried, set())
+
+
+class OneHost(Model, unittest.TestCase):
+    files = ("oncerun.pml", "ledger.pml", "world.pml")
+    sample, all, mutants, long = SAMPLE, ALL, MUTANTS, False
+
+
+class Lease(Model, unittest.TestCase):
+    files = ("lease.pml", "server.pml")
+    sample, all, mutants, long = LEASE_SAMPLE, LEASE_ALL, LEASE_MUTANTS, True
 
 
 if __name__ == "__main__":
