@@ -285,8 +285,8 @@ inline server_tick() {
 #ifdef RENEWALS_OF_THE_DEAD
 #define helper_lives(i) (held[i] > 0)
 #elif defined(RENEW_WITHOUT_COMPARE) /* and whether or not the lease has ended */
-#define helper_lives(i) ((running & ~killed & bit_of(i)) && \
-  ledger[host[i]] == pending && ledger_value[host[i]] == value_of(i))
+#define helper_lives(i) ((running & ~killed & bit_of(i)) && (held[i] > 0 || \
+  (ledger[host[i]] == pending && ledger_value[host[i]] == value_of(i))))
 #else
 #define helper_lives(i) (held[i] > 0 && (running & ~killed & bit_of(i)))
 #endif
