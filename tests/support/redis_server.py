@@ -27,7 +27,7 @@ import tempfile
 import time
 import unittest
 
-from oncerun_test import JOB, Case, process_state
+from oncerun_test import DONE, JOB, LOST, Case, process_state
 
 # Long enough for a machine that is busy with other suites to renew in time.
 TTL = 3
@@ -413,6 +413,52 @@ class RedisCase(Case):
     def wait_free(self, lock=LOCK, server=None, seconds=TTL + 5):
         """Until the lock of somebody who is gone has ended."""
         self.wait_for(lambda: (server or self.redis).get(lock) is None, seconds, "the lock to end")
+
+
+class MidRun(RedisCase):
+    """A run, and what happens in the middle of it."""
+
+    def running(self, *args, host="a", command="", **kw):
+        gate = self.gate("gate-" + host)
+        owner = self.start_on(host, *args, command=f'{command} echo run >>"$D/runs"; {gate.shell}',
+                              **kw)
+        self.pid = self.wait_begun(owner, gate)
+        return owner, gate
+
+    def renewed(self, server=None, times=1):
+        """Until the lock was renewed that often from now on."""
+        server = server or self.redis
+        for _ in range(times):
+            seen = [server.pttl(LOCK)]
+
+            def grows():
+                seen.append(server.pttl(LOCK))
+                return seen[-1] > seen[-2]
+
+            self.wait_for(grows, TTL + 2, "a renewal")
+
+    def ends(self, owner, gate, code=DONE):
+        gate.go()
+        self.assertExit(owner.end(), code)
+
+    def lost(self, owner, *, within, host="a"):
+        """Stopped, 82, unknown; nothing of it lives on."""
+        begun = time.monotonic()
+        result = owner.end(timeout=within + 5)
+        self.assertLess(time.monotonic() - begun, within)
+        self.assertExit(result, LOST, "lost")
+        self.assertStatusOn(host, "unknown")
+        self.assertTrue(has_ended(self.pid))
+        self.wait_quiet(5)
+        return result
+
+
+def has_ended(pid):
+    return process_state(pid) in (None, "Z", "X")
+
+
+def boot_time():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def fields(value):
