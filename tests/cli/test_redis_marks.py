@@ -4,8 +4,8 @@ import json
 import os
 import signal
 
-from oncerun_test import (ABSENT, BUSY, DATE, DONE, EARLIER, HELD, NEXT, NOT_FOUND, PRESENT, UNCLEAR,
-                          main)
+from oncerun_test import (ABSENT, BUSY, DATE, DONE, EARLIER, HELD, NEXT, NOT_FOUND, PRESENT,
+                          UNAVAILABLE, UNCLEAR, main)
 from redis_server import LOCK, RedisCase
 
 DAY = 24 * 60 * 60 * 1000
@@ -302,15 +302,28 @@ class Marks(RedisCase):
         self.assertExit(self.on("b"), DONE)
         self.assertStatusOn("b", "done")
 
-    def test_a_mark_of_another_version_or_program(self):
-        for number, text in enumerate(("done", "finished a b c d", "", "pending x y z w",
-                                       "done 1 2 3 4 5 6 7")):
+    def test_a_mark_that_is_none_of_ours(self):
+        """Somebody wrote something about this run: no reason to start it, and to be asked about."""
+        for number, text in enumerate(("done", "finished a b c d", "pending x y z w", "\xff\x00")):
             date = f"2024-03-0{number + 1}"
             with self.subTest(text=text):
                 self.redis.ask("SET", self.key(date), text)
-                result = self.on("b", date=date)
-                self.assertNotEqual(result.returncode, 70, result.stderr)
-                self.assertNotIn("terminate", result.stderr)
+                self.assertExit(self.on("b", date=date), HELD)
+                self.assertEqual(self.runs(), number)
+                self.assertEqual(self.redis.get(self.key(date)), text)
+                self.assertExit(self.on("b", date=date, check=ABSENT), DONE)
+
+    def test_a_mark_of_a_later_version(self):
+        self.redis.ask("SET", self.key(), "done id 1 host 2024-10-26T00:00:00Z and more")
+        self.assertExit(self.on("b"), DONE)
+        self.assertEqual(self.runs(), 0)
+
+    def test_a_key_of_another_type(self):
+        self.redis.ask("RPUSH", self.key(), "a list")
+        self.assertExit(self.on("b"), UNAVAILABLE)
+        self.assertEqual(self.redis.ask("LRANGE", self.key(), 0, -1), ["a list"])
+        self.assertIsNone(self.redis.get(LOCK), "a lock that is not used is not left behind")
+        self.assertEqual(self.runs(), 0)
 
 
 class WithoutLedger(RedisCase):
