@@ -105,17 +105,6 @@ class NeverOutlived(MidRun):
         self.gone_in_time(daemon)
         self.assertExit(owner.end(timeout=30), LOST)
 
-    def named(self, name):
-        found = []
-        for pid in self.processes():
-            try:
-                with open(f"/proc/{pid}/comm") as comm:
-                    if comm.read().strip() == name:
-                        found.append(pid)
-            except OSError:
-                pass
-        return found
-
     def test_sigkill_of_the_keeper(self):
         owner, daemon = self.with_daemon()
         keeper, = self.named("oncerun-lease")

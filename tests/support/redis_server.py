@@ -398,6 +398,18 @@ class RedisCase(Case):
         self.wait_quiet()
         return self.lines("gone")[0]
 
+    def named(self, name):
+        """This test's processes that call themselves so."""
+        found = []
+        for pid in self.processes():
+            try:
+                with open(f"/proc/{pid}/comm") as comm:
+                    if comm.read().strip() == name:
+                        found.append(pid)
+            except OSError:
+                pass
+        return found
+
     # Keys
 
     def mark(self, date=None, lock=LOCK, server=None):
