@@ -121,7 +121,7 @@ core::Ending supervise(const Command& command, const Limits& limits, os::Signals
   if (not_started.stop_signal != 0) {
     return not_started;
   }
-  Tree tree(marker_of(command.environment));
+  Tree tree(marker_of(command.environment), limits.lease != nullptr ? limits.lease->keeper() : -1);
   std::optional<Guard> guard;
   Launched launched;
   if (limits.lease != nullptr) {

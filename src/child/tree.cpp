@@ -51,13 +51,15 @@ void send_to(const os::Process& process, pid_t self, int signal) {
 
 } // namespace
 
-Tree::Tree(std::string marker) : m_marker(std::move(marker)), m_self(::getpid()) {
+Tree::Tree(std::string marker, pid_t helper) : m_marker(std::move(marker)), m_self(::getpid()) {
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) {
     throw core::system_error(core::Outcome::unavailable, "become", "a subreaper (prctl)", errno);
   }
   m_has_strangers = has_children();
   if (m_has_strangers) {
     m_strangers = strangers();
+    m_may_inherit = std::any_of(m_strangers.begin(), m_strangers.end(),
+                                [helper](const os::Process& one) { return one.pid != helper; });
     std::sort(m_strangers.begin(), m_strangers.end(), by_pid);
   }
 }
@@ -96,7 +98,7 @@ bool Tree::is_stranger(const os::Process& process, int* error) const {
       known->start_ticks == process.start_ticks) {
     return true;
   }
-  return process.parent == m_self && !m_marker.empty() &&
+  return m_may_inherit && process.parent == m_self && !m_marker.empty() &&
          !os::has_environment(process.pid, m_marker, error);
 }
 

@@ -17,8 +17,9 @@ class Tree {
   /// To be made right before the start. `marker` is an entry of the environment ("NAME=VALUE") that
   /// only what was started has; "" if there is none. It tells an orphan of the tree from one that a
   /// stranger left to us, and is looked at only where there are strangers.
-  /// Throws Error (unavailable) if this process cannot become a subreaper.
-  explicit Tree(std::string marker);
+  /// `helper` is a child of ours that never has children; -1 for none. Throws Error (unavailable)
+  /// if this process cannot become a subreaper.
+  explicit Tree(std::string marker, pid_t helper = -1);
 
   /// Call once, when it runs.
   void set_command(pid_t pid) noexcept { m_command = pid; }
@@ -50,6 +51,7 @@ class Tree {
   std::string m_marker;
   std::vector<os::Process> m_strangers; ///< sorted by pid
   bool m_has_strangers = false;
+  bool m_may_inherit = false; ///< orphans of a stranger
   pid_t m_self;
   pid_t m_command = -1;
   pid_t m_guardian = -1;

@@ -41,17 +41,16 @@ std::string real_ledger_path(const std::string& path, bool look_only) {
 
 std::unique_ptr<core::Lock> lock_on_server(const Stores& stores, const core::RunKey& run) {
   const LeaseSettings& lease = stores.lease;
-  return lock::redis_lock(
-      {.server = {.url = stores.lock.redis,
-                  .ttl = lease.ttl,
-                  .marks = lease.marks,
-                  .connect_timeout = lease.connect_timeout,
-                  .replicas = lease.replicas,
-                  .renew = lease.renew},
-       .run = run,
-       .key = lease.key,
-       .covers_job = lease.covers_job,
-       .run_without = lease.run_without});
+  return lock::redis_lock({.server = {.url = stores.lock.redis,
+                                      .ttl = lease.ttl,
+                                      .marks = lease.marks,
+                                      .connect_timeout = lease.connect_timeout,
+                                      .replicas = lease.replicas,
+                                      .renew = lease.renew},
+                           .run = run,
+                           .key = lease.key,
+                           .covers_job = lease.covers_job,
+                           .run_without = lease.run_without});
 }
 
 std::unique_ptr<core::Lock> lock_beside(const Stores& stores, const std::string& ledger_path,

@@ -102,13 +102,15 @@ void refuse_lease_options(const Arguments& arguments) {
 
 void take_redis_password(const Arguments& arguments, const Environment& environment,
                          lock::RedisUrl& url) {
+  const char* variable = environment.get("ONCERUN_REDIS_PASSWORD");
   if (const std::optional<std::string> file = arguments.value("lock-password-file")) {
     url.password = password_in(*file);
-    return;
-  }
-  const char* variable = environment.get("ONCERUN_REDIS_PASSWORD");
-  if (url.password.empty() && variable != nullptr) {
+  } else if (url.password.empty() && variable != nullptr) {
     url.password = variable;
+  }
+  if (!url.user.empty() && url.password.empty()) {
+    throw core::UsageError("the Redis URL of --lock names a user, and there is no password",
+                           "ONCERUN_REDIS_PASSWORD or --lock-password-file");
   }
 }
 

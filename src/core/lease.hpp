@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 
 namespace oncerun::core {
@@ -17,6 +19,8 @@ class Lease {
   /// Polls readable (or hung up) as soon as the lock is known to be somebody else's, or nobody
   /// renews it any more; for good, and nothing is to be read from it. Owned by the lease.
   [[nodiscard]] virtual int lost_fd() const noexcept = 0;
+  /// The child of ours that renews it, which has no children of its own; -1 if there is none.
+  [[nodiscard]] virtual pid_t keeper() const noexcept { return -1; }
 
  protected:
   Lease() = default;

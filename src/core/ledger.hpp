@@ -31,8 +31,8 @@ struct ClaimRequest {
   std::chrono::milliseconds timeout{10'000}; ///< for guard and store together
   /// What is to stand in the history with this start; empty for nothing.
   std::string warning = {};
-  /// A token that came with the lock: taken instead of the clock's milliseconds, since the clocks of
-  /// several hosts differ; 0 for none.
+  /// A token that came with the lock: taken instead of the clock's milliseconds, since the clocks
+  /// of several hosts differ; 0 for none.
   Token lock_token = {};
 };
 

@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -43,12 +45,11 @@ LeaseKeeper::LeaseKeeper(const RedisOptions& options) {
   }
   m_page = new (page) LeasePage();
   const pid_t oncerun = ::getpid();
-  const pid_t pid =
-      os::start_helper("oncerun-lease", {keeper_socket.get(), keeper_lost.get()}, [&] {
-        os::let_go_of_standard_fds();
-        keep_lease(options, oncerun, keeper_socket.get(), keeper_lost.get(), *m_page);
-      });
-  if (pid < 0) {
+  m_pid = os::start_helper("oncerun-lease", {keeper_socket.get(), keeper_lost.get()}, [&] {
+    os::let_go_of_standard_fds();
+    keep_lease(options, oncerun, keeper_socket.get(), keeper_lost.get(), *m_page);
+  });
+  if (m_pid < 0) {
     const int error = errno;
     ::munmap(page, sizeof(LeasePage));
     throw cannot("start", "the lease keeper", error);
@@ -56,6 +57,16 @@ LeaseKeeper::LeaseKeeper(const RedisOptions& options) {
 }
 
 LeaseKeeper::~LeaseKeeper() {
+  m_socket.reset();
+  // As a rule it ends at once. It may also still be talking with a server that hangs, and nobody
+  // waits for that. Whoever adopts what we leave may be a container's first process that reaps
+  // nobody, so that the guardian's end is taken note of as well.
+  constexpr int k_moment_ms = 100;
+  const os::UniqueFd ended(static_cast<int>(::syscall(SYS_pidfd_open, m_pid, 0)));
+  pollfd polled{ended.get(), POLLIN, 0};
+  (void)::poll(&polled, 1, k_moment_ms);
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
   ::munmap(m_page, sizeof(LeasePage));
 }
 

@@ -16,7 +16,7 @@ class LeaseKeeper final : public core::Lease {
  public:
   /// Forks. Throws Error (unavailable).
   explicit LeaseKeeper(const RedisOptions& options);
-  /// The keeper ends when it notices; nothing is given back.
+  /// The keeper ends when it notices, and is waited for a moment; nothing is given back.
   ~LeaseKeeper() override;
 
   /// The answer, without the request's number; none when it did not come in time. Throws
@@ -29,11 +29,13 @@ class LeaseKeeper final : public core::Lease {
     return std::chrono::milliseconds(m_page->held_until.load());
   }
   [[nodiscard]] int lost_fd() const noexcept override { return m_lost.get(); }
+  [[nodiscard]] pid_t keeper() const noexcept override { return m_pid; }
 
  private:
   void forget(const Message& request);
 
   LeasePage* m_page;
+  pid_t m_pid = -1;
   int m_last_request = 0;
   os::UniqueFd m_socket;
   os::UniqueFd m_lost;

@@ -134,6 +134,9 @@ class Keeper {
           give_back();
           throw;
         }
+      } catch (const core::Error&) {
+        give_back(); // a script that fails half-way has done the first half
+        throw;
       }
       pause_for(std::max(free_in, jittered(pause)), deadline);
       if (is_alone()) {

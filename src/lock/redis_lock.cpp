@@ -272,9 +272,11 @@ RedisKeys redis_keys(const core::RunKey& run, bool covers_job, const std::string
   if (text.empty()) {
     keys.lock = "oncerun:lock:" + run.job.text() + (covers_job ? "" : ":" + run.date.label());
   }
+  // A name of the user's own may be that of several jobs, whose marks are their own nevertheless.
+  const std::string job = text.empty() ? "" : ":" + key_part(run.job.text(), ":{}%");
   const std::string tag = "{" + keys.lock + "}";
-  keys.mark = "oncerun:mark:" + tag + ":" + run.date.label();
-  keys.token = "oncerun:token:" + tag;
+  keys.mark = "oncerun:mark:" + tag + job + ":" + key_part(run.date.label(), "{}%");
+  keys.token = "oncerun:token:" + tag + job;
   return keys;
 }
 

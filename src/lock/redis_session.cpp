@@ -36,7 +36,8 @@ const RedisReply& checked(const RedisReply& reply, const std::string& server) {
   if (begins(reply, "NOAUTH") || begins(reply, "WRONGPASS") || begins(reply, "ERR AUTH") ||
       begins(reply, "ERR invalid password")) {
     hint = "give the password in ONCERUN_REDIS_PASSWORD or --lock-password-file";
-  } else if (begins(reply, "NOPERM")) {
+  } else if (begins(reply, "NOPERM") ||
+             reply.text.find("user executing the script can't") != std::string::npos) {
     hint = "its user needs the keys oncerun:* and the commands of oncerun(1), LOCKS ON A SERVER";
   } else if (begins(reply, "WRONGTYPE")) {
     hint = "another program uses that key; choose one with --lock-key";
@@ -77,6 +78,10 @@ int online_replicas(std::string_view info) {
   return online;
 }
 
+[[noreturn]] void refuse_answer(const std::string& server) {
+  throw RedisUnreachable("what answers at " + server + " is no Redis server, or one out of step");
+}
+
 std::string text_at(const RedisReply& reply, std::size_t i) {
   return reply.type == RedisReply::Type::array && i < reply.elements.size() ? reply.elements[i].text
                                                                             : std::string();
@@ -95,7 +100,14 @@ long long number_at(const RedisReply& reply, std::size_t i) {
 RedisAttempt RedisSession::acquire(const std::string& value) {
   const RedisReply reply = run(k_acquire_script, {m_keys.lock, m_keys.mark, m_keys.token},
                                {value, std::to_string(m_options.ttl.count())});
-  if (number_at(reply, 0) == 0) {
+  const long long acquired_it = number_at(reply, 0);
+  const bool fits = reply.type == RedisReply::Type::array && acquired_it >= 0 && acquired_it <= 1 &&
+                    reply.elements.size() == (acquired_it == 0 ? 2U : 3U);
+  if (!fits || reply.elements[1].text.empty() > (acquired_it != 0)) {
+    disconnect();
+    refuse_answer(describe(m_options.url));
+  }
+  if (acquired_it == 0) {
     return RedisHeld{text_at(reply, 1)};
   }
   if (m_uptime < m_options.ttl) {
@@ -110,9 +122,8 @@ RedisAttempt RedisSession::acquire(const std::string& value) {
 }
 
 std::optional<milliseconds> RedisSession::renew(const std::string& value) {
-  const RedisReply reply =
-      run(k_renew_script, {m_keys.lock}, {value, std::to_string(m_options.ttl.count())});
-  if (reply.number == 0) {
+  if (run_for_number(k_renew_script, {m_keys.lock},
+                     {value, std::to_string(m_options.ttl.count())}) == 0) {
     return std::nullopt;
   }
   const milliseconds sent = m_sent;
@@ -140,11 +151,10 @@ RedisSession::Begun RedisSession::begin(const std::string& value, const std::str
 bool RedisSession::release(const std::string& value, const std::string& mark,
                            const std::string& pending_prefix) {
   const bool marks = m_options.marks != milliseconds::zero();
-  const RedisReply reply =
-      run(k_release_script, {m_keys.lock, m_keys.mark},
-          {value, marks ? mark : std::string(k_leave_mark),
-           std::to_string(std::max(m_options.marks, milliseconds(1)).count()), pending_prefix});
-  return reply.number == 1;
+  return run_for_number(k_release_script, {m_keys.lock, m_keys.mark},
+                        {value, marks ? mark : std::string(k_leave_mark),
+                         std::to_string(std::max(m_options.marks, milliseconds(1)).count()),
+                         pending_prefix}) == 1;
 }
 
 std::string RedisSession::holder() {
@@ -175,6 +185,17 @@ RedisReply RedisSession::run(const RedisScript& script, const std::vector<std::s
   }
 }
 
+long long RedisSession::run_for_number(const RedisScript& script,
+                                       const std::vector<std::string>& keys,
+                                       const std::vector<std::string>& arguments) {
+  const RedisReply reply = run(script, keys, arguments);
+  if (reply.type != RedisReply::Type::integer) {
+    disconnect();
+    refuse_answer(describe(m_options.url));
+  }
+  return reply.number;
+}
+
 RedisReply RedisSession::run_here(const RedisScript& script, const std::vector<std::string>& keys,
                                   const std::vector<std::string>& arguments) {
   RedisClient& client = connection();
@@ -194,7 +215,11 @@ RedisReply RedisSession::run_here(const RedisScript& script, const std::vector<s
 }
 
 void RedisSession::take_facts(const RedisReply& server, const RedisReply& replication) {
-  m_uptime = std::chrono::seconds(number_of(info_value(server.text, "uptime_in_seconds")));
+  const std::string_view uptime = info_value(server.text, "uptime_in_seconds");
+  if (uptime.empty()) {
+    refuse_answer(m_client->server());
+  }
+  m_uptime = std::chrono::seconds(number_of(uptime));
   if (info_value(replication.text, "role") == "slave") {
     throw RedisUnreachable("Redis at " + m_client->server() + " is a replica");
   }

@@ -92,6 +92,9 @@ class RedisSession {
   [[nodiscard]] RedisEndpoint ask_sentinels();
   [[nodiscard]] RedisReply run(const RedisScript& script, const std::vector<std::string>& keys,
                                const std::vector<std::string>& arguments);
+  [[nodiscard]] long long run_for_number(const RedisScript& script,
+                                         const std::vector<std::string>& keys,
+                                         const std::vector<std::string>& arguments);
   [[nodiscard]] RedisReply run_here(const RedisScript& script, const std::vector<std::string>& keys,
                                     const std::vector<std::string>& arguments);
   void take_facts(const RedisReply& server, const RedisReply& replication);

@@ -11,17 +11,18 @@ namespace {
 
 constexpr std::string_view k_first = "oncerun-1";
 
+std::string percent_code(unsigned char byte) {
+  std::array<char, 4> code{};
+  (void)std::snprintf(code.data(), code.size(), "%%%02X", static_cast<unsigned>(byte));
+  return code.data();
+}
+
 std::string encoded(std::string_view text) {
   std::string result;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte > ' ' && byte != '%' && byte != '|' && byte != 0x7f) {
-      result += c;
-      continue;
-    }
-    std::array<char, 4> code{};
-    (void)std::snprintf(code.data(), code.size(), "%%%02X", static_cast<unsigned>(byte));
-    result += code.data();
+    const bool plain = byte > ' ' && byte != '%' && byte != '|' && byte != 0x7f;
+    result += plain ? std::string(1, c) : percent_code(byte);
   }
   return result;
 }
@@ -121,6 +122,15 @@ std::optional<core::LockNote> parse_value(std::string_view text) {
 std::string print_mark(const core::RunMark& mark) {
   return std::string(core::name_of(mark.status)) + " " + encoded(mark.run_id) + " " +
          std::to_string(mark.token.value) + " " + encoded(mark.host) + " " + encoded(mark.at);
+}
+
+std::string key_part(std::string_view text, std::string_view reserved) {
+  std::string result;
+  for (const char c : text) {
+    const bool plain = reserved.find(c) == std::string_view::npos;
+    result += plain ? std::string(1, c) : percent_code(static_cast<unsigned char>(c));
+  }
+  return result;
 }
 
 std::string pending_prefix(std::string_view run_id) {

@@ -19,6 +19,9 @@ namespace oncerun::lock {
 
 /// "done RUN-ID TOKEN HOST AT".
 [[nodiscard]] std::string print_mark(const core::RunMark& mark);
+/// A part of a key's name, in which each of `reserved` is percent-encoded, so that no two runs
+/// share a key.
+[[nodiscard]] std::string key_part(std::string_view text, std::string_view reserved);
 /// How the mark of an attempt under way begins, whatever its token is by now.
 [[nodiscard]] std::string pending_prefix(std::string_view run_id);
 /// What follows a '|', the mark that stood there before, is passed over. None for an empty text;

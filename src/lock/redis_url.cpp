@@ -83,10 +83,9 @@ void take_credentials(std::string_view& rest, RedisUrl& url) {
   rest.remove_prefix(at + 1);
   const auto colon = credentials.find(':');
   url.user = percent_decoded(credentials.substr(0, colon));
-  if (colon == std::string_view::npos) {
-    refuse("a user without a password (user:password@, or :password@)");
+  if (colon != std::string_view::npos) { // else it comes from elsewhere
+    url.password = percent_decoded(credentials.substr(colon + 1));
   }
-  url.password = percent_decoded(credentials.substr(colon + 1));
 }
 
 RedisEndpoint endpoint(std::string_view text, int default_port) {

@@ -14,9 +14,9 @@ struct RedisEndpoint {
 
 /// Where a Redis server is. Forms, after the scheme that IANA registered for redis (and rediss):
 ///
-///     redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]       port 6379, database 0
+///     redis://[[USER][:PASSWORD]@]HOST[:PORT][/DB]     port 6379, database 0
 ///     rediss://…                                       the same by TLS
-///     redis+unix://[[USER]:PASSWORD@]PATH[?db=DB]      a Unix domain socket
+///     redis+unix://[[USER][:PASSWORD]@]PATH[?db=DB]    a Unix domain socket
 ///     redis+sentinel://[…@]HOST[:PORT][,HOST[:PORT]]…/NAME[/DB]   sentinels, port 26379
 ///
 /// User and password are percent-decoded (RFC 3986, section 2.1); an IPv6 address stands in

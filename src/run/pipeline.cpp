@@ -226,7 +226,7 @@ Pipeline::Round Pipeline::locked_out() {
                               " left behind; see who it is with: fuser -v " +
                               m_lock.describe().substr(m_lock.describe().find(' ') + 1))};
   }
-  if (note->date == m_plan.key.date.label()) {
+  if (note->date == m_plan.key.date.label() && note->job == m_plan.key.job.text()) {
     m_log.say(Level::skip, core::title(m_plan.key) +
                                (is_lease ? " is run by "
                                          : " is about to be "
@@ -240,8 +240,9 @@ Pipeline::Round Pipeline::locked_out() {
 }
 
 Pipeline::Round Pipeline::claim_and_run(core::HeldLock& lock) {
-  if (lock.found_mark()) {
-    take_mark_in(m_plan, m_ledger, lock, request(lock, ""), m_signals, m_log);
+  if (lock.found_mark() &&
+      take_mark_in(m_plan, m_ledger, lock, request(lock, ""), m_signals, m_log)) {
+    m_publisher.after_result();
   }
   return claim_with(
       lock, [this](const core::Sighting& seen) { return core::decide(situation(seen)); }, "");

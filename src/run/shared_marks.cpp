@@ -51,11 +51,11 @@ std::string words(const core::RunMark& mark) {
 
 } // namespace
 
-void take_mark_in(const Plan& plan, core::Ledger& ledger, const core::HeldLock& lock,
+bool take_mark_in(const Plan& plan, core::Ledger& ledger, const core::HeldLock& lock,
                   const core::ClaimRequest& request, const core::StopRequest& stop, Log& log) {
   const std::optional<core::RunMark> mark = lock.found_mark();
   if (!mark) {
-    return;
+    return false;
   }
   constexpr int k_most_looks = 3; // somebody settles it at the same time
   for (int i = 0; i < k_most_looks; ++i) {
@@ -63,7 +63,7 @@ void take_mark_in(const Plan& plan, core::Ledger& ledger, const core::HeldLock& 
     const bool lives =
         seen.owner == core::OwnerLife::alive || seen.owner == core::OwnerLife::orphaned;
     if (lives || knows_better(seen, *mark)) {
-      return;
+      return false;
     }
     const core::Settlement settlement{.to = taken_as(mark->status),
                                       .kind = "mark",
@@ -79,9 +79,10 @@ void take_mark_in(const Plan& plan, core::Ledger& ledger, const core::HeldLock& 
       // Every host but one finds it done, night after night: nothing to mail about.
       log.say(mark->status == RunStatus::done ? Level::skip : Level::note,
               core::title(plan.key) + ": " + words(*mark));
-      return;
+      return true;
     }
   }
+  return false;
 }
 
 core::RunMark pending_mark(const core::ClaimedRun& run) {

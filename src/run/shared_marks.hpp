@@ -15,8 +15,8 @@ namespace oncerun::run {
 /// Takes what another host left about this run into the ledger, as a settlement of kind "mark":
 /// done there is done here; an attempt whose lock is free without a result reads as unknown. What
 /// this ledger knows of the very same attempt, or has as final, stands. `request` is that of the
-/// claim to come. Throws core::Error.
-void take_mark_in(const Plan& plan, core::Ledger& ledger, const core::HeldLock& lock,
+/// claim to come. Returns whether the ledger has changed. Throws core::Error.
+bool take_mark_in(const Plan& plan, core::Ledger& ledger, const core::HeldLock& lock,
                   const core::ClaimRequest& request, const core::StopRequest& stop, Log& log);
 
 /// The mark of an attempt that is about to start.

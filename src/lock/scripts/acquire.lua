@@ -3,6 +3,7 @@
 -- as long as the lock lives.
 -- KEYS: lock, mark, token. ARGV: our value, its milliseconds.
 -- Returns 0, value when somebody else holds it; else 1, the run's mark ('' for none), the token.
+local mark = redis.call('GET', KEYS[2]) or '' -- before anything is changed: it may be no text
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then
   return {0, held}
@@ -16,4 +17,4 @@ local time = redis.call('TIME')
 local token = string.format('%.0f', math.max(tonumber(redis.call('GET', KEYS[3]) or '0') + 1,
                                              time[1] * 1000 + math.floor(time[2] / 1000)))
 redis.call('SET', KEYS[3], token)
-return {1, redis.call('GET', KEYS[2]) or '', token}
+return {1, mark, token}
