@@ -44,7 +44,8 @@ OTHER_JOB = "reconcile"
 
 # Where a mark, a start or an end becomes visible to others: struck more often than the rest.
 KEY_CALLS = {"fdatasync", "fsync", "rename", "renameat", "renameat2", "link", "linkat", "clone",
-             "clone3", "vfork", "wait4", "waitid", "exit_group", "ftruncate"}
+             "clone3", "vfork", "wait4", "waitid", "exit_group", "ftruncate", "socketpair", "sendto",
+             "recvfrom"}
 KEY_STEP, OTHER_STEP = 12, 180
 
 # flock on a descriptor that the whole tree inherits says whether another tree lives.
