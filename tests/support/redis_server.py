@@ -23,6 +23,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -206,9 +207,14 @@ class Server(Process):
         return Client(self.socket, *auth, timeout=timeout)
 
     def ask(self, *words):
-        """On a connection that stays open, and so stays allowed what it was allowed."""
-        if self._client is None:
-            self._client = self.client()
+        """On a connection that stays open, and so stays allowed what it was allowed; on a new one
+        where the server has closed it (it does so when it changes its role)."""
+        if self._client is not None:
+            try:
+                return self._client(*words)
+            except OSError:
+                self._forget_client()
+        self._client = self.client()
         try:
             return self._client(*words)
         except OSError:
@@ -463,6 +469,67 @@ class MidRun(RedisCase):
         self.assertTrue(has_ended(self.pid))
         self.wait_quiet(5)
         return result
+
+
+# Runs until $D/stop is there, and says so when it is not alone.
+_WITNESS = """
+import fcntl, os, sys, time
+folder, host = sys.argv[1], sys.argv[2]
+def say(name):
+    with open(folder + "/" + name, "a") as file:
+        file.write(host + "\\n")
+alone = os.open(folder + "/alone", os.O_RDWR | os.O_CREAT, 0o666)
+try:
+    fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    say("overlaps")
+say("starts")
+while not os.path.exists(folder + "/stop"):
+    time.sleep(0.01)
+say("ends")
+"""
+
+
+class ServersCase(MidRun):
+    """Several servers of the test's own, and commands that witness each other."""
+
+    shares_server = False
+
+    def setUp(self):
+        super().setUp()
+        self.write(self.path("witness.py"), _WITNESS)
+
+    def witness(self, host):
+        return [sys.executable, self.path("witness.py"), self.dir, host]
+
+    def replica_of(self, master, name="replica", **kw):
+        replica = self.server(name, tcp=True, config=[("replicaof", master.host, master.port),
+                                                      ("repl-diskless-sync-delay", "0")], **kw)
+        self.wait_for(lambda: replica.info("master_link_status", "replication") == "up",
+                      what="the replica to be in step")
+        self.wait_for(lambda: "state=online" in master.info("slave0", "replication"),
+                      what="the server to count it")
+        return replica
+
+    def master_and_replica(self):
+        master = self.server("master", tcp=True, config=[("repl-diskless-sync-delay", "0")])
+        replica = self.replica_of(master)
+        master.wait_until_old(TTL)
+        replica.wait_until_old(TTL)
+        return master, replica
+
+    def begun(self, host, **kw):
+        owner = self.start_on(host, "--connect-timeout", "0.5s", command=self.witness(host), **kw)
+        self.wait_for(lambda: host in self.lines("starts") or owner.poll() is not None,
+                      what="the command to start")
+        self.assertIsNone(owner.poll(), owner.err)
+        return owner
+
+    def stop_witnesses(self):
+        self.write(self.path("stop"), "")
+
+    def assertNeverTwo(self):
+        self.assertEqual(self.lines("overlaps"), [])
 
 
 def has_ended(pid):
