@@ -46,7 +46,8 @@ int number(std::string_view text, int highest, const char* what) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > highest) {
-    refuse("'" + std::string(text) + "' is no " + what);
+    // Not repeated: in a URL whose host was forgotten it is the password.
+    refuse(std::string("the ") + what + " is no number from 0 to " + std::to_string(highest));
   }
   return value;
 }

@@ -28,7 +28,7 @@ BUILD = ROOT / "build" / ("fuzz-full" if FULL else "fuzz")
 FOUND = BUILD / "found"
 
 # How many mutations the sample tries: some three seconds each. The full form tries 40 times that.
-SAMPLE = {"argv": 4000, "when": 15000, "redact": 4000, "state": 3000, "spool": 200, "schema": 100}
+SAMPLE = {"argv": 4000, "when": 15000, "redact": 4000, "redis": 30000, "state": 3000, "spool": 200, "schema": 100}
 TIMES_FULL = 40
 SEED = 1
 
@@ -122,6 +122,9 @@ class Fuzz(unittest.TestCase):
 
     def test_redact(self):
         self.fuzz("redact")
+
+    def test_redis(self):
+        self.fuzz("redis")
 
     def test_state(self):
         self.fuzz("state")
