@@ -260,6 +260,15 @@ class RedisLock final : public core::Lock {
   std::string m_holder; ///< the value that was last seen
 };
 
+/// What a cluster hashes of a key: what stands between the first brace and the next closing one, if
+/// that is anything; else all of it.
+std::string hash_tag(const std::string& key) {
+  const auto open = key.find('{');
+  const auto close = open == std::string::npos ? open : key.find('}', open);
+  return close == std::string::npos || close == open + 1 ? key
+                                                         : key.substr(open + 1, close - open - 1);
+}
+
 } // namespace
 
 std::unique_ptr<core::Lock> redis_lock(RedisLockOptions options) {
@@ -274,7 +283,9 @@ RedisKeys redis_keys(const core::RunKey& run, bool covers_job, const std::string
   }
   // A name of the user's own may be that of several jobs, whose marks are their own nevertheless.
   const std::string job = text.empty() ? "" : ":" + key_part(run.job.text(), ":{}%");
-  const std::string tag = "{" + keys.lock + "}";
+  const std::string hashed = hash_tag(keys.lock);
+  const std::string tag =
+      "{" + hashed + "}" + (hashed == keys.lock ? "" : ":" + key_part(keys.lock, ":{}%"));
   keys.mark = "oncerun:mark:" + tag + job + ":" + key_part(run.date.label(), "{}%");
   keys.token = "oncerun:token:" + tag + job;
   return keys;

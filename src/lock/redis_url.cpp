@@ -208,7 +208,10 @@ std::string describe(const RedisUrl& url) {
     text += (&endpoint == &url.endpoints.front() ? "" : ",") + describe(endpoint);
   }
   if (!url.master.empty()) {
-    text += "/" + url.master;
+    text += "/";
+    for (const char c : url.master) { // only what would be read otherwise
+      text += c == '%' ? "%25" : c == '/' ? "%2F" : c == '@' ? "%40" : std::string(1, c);
+    }
   }
   if (url.database != 0) {
     text += (url.kind == Kind::unix_socket ? "?db=" : "/") + std::to_string(url.database);
