@@ -143,6 +143,16 @@ class TwoHosts(RedisCase):
         self.assertExit(self.on("a", "--lock-key", "shared lock"), BLOCKED)
         self.assertEqual(self.redis.pttl("shared lock"), -1)
 
+    def test_a_lock_of_another_program_with_any_value(self):
+        for name, value in (("empty", ""), ("lines", "a\nb\r\n\n"), ("bytes", b"\x00\xff|%"),
+                            ("large", "x" * 1_000_000), ("like ours", "oncerun-1 run= job=settle")):
+            with self.subTest(name):
+                self.redis.ask("SET", "shared lock", value, "PX", "60000")
+                self.assertExit(self.on("a", "--lock-key", "shared lock"), BLOCKED)
+                self.assertExit(self.on("a", "--lock-key", "shared lock", "--explain"), DONE)
+                self.assertEqual(self.redis.ask("STRLEN", "shared lock"), len(value))
+        self.assertEqual(self.runs(), 0)
+
     def test_jobs_that_share_a_key_exclude_each_other(self):
         owner, gate = self.running("a", "--lock-key", "nightly")
         self.assertIsNotNone(self.redis.get("nightly"))
