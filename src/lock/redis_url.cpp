@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -112,6 +113,19 @@ RedisEndpoint endpoint(std::string_view text, int default_port) {
   }
   if (host.empty()) {
     refuse("no host is named");
+  }
+  // RFC 3986, section 3.2.2; a name may be anything else that a resolver knows.
+  const bool is_v6 = text.starts_with('[');
+  const bool fits =
+      is_v6 ? host.find(':') != std::string_view::npos &&
+                  host.substr(0, host.find('%')).find_first_not_of("0123456789abcdefABCDEF:.") ==
+                      std::string_view::npos
+            : host.find_first_of("[]/?#@\\\"<>") == std::string_view::npos;
+  const bool visible = std::all_of(host.begin(), host.end(), [](char c) {
+    return static_cast<unsigned char>(c) > ' ' && c != 0x7f;
+  });
+  if (!fits || !visible || host.find_first_of("[]/,@") != std::string_view::npos) {
+    refuse("the host is no name and no address");
   }
   endpoint.host = host;
   if (port) {
