@@ -2,6 +2,7 @@
 
 #include "core/state_document.hpp"
 #include "ledger/sqlite_ledger.hpp"
+#include "lock/redis_client.hpp"
 
 #include <fmt/core.h>
 
@@ -16,6 +17,7 @@ std::vector<Library> libraries() {
                                   std::to_string(FMT_VERSION / 100 % 100) + "." +
                                   std::to_string(FMT_VERSION % 100);
   return {{"SQLite", ledger::sqlite_version()},
+          {"hiredis", lock::hiredis_version()},
           {"nlohmann_json", core::json_library_version()},
           {"CLI11", cli11_version()},
           {"spdlog", spdlog_version()},

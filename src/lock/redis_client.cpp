@@ -55,6 +55,11 @@ RedisReply reply_of(const redisReply& reply) {
 
 } // namespace
 
+std::string hiredis_version() {
+  return std::to_string(HIREDIS_MAJOR) + "." + std::to_string(HIREDIS_MINOR) + "." +
+         std::to_string(HIREDIS_PATCH);
+}
+
 void RedisClient::Free::operator()(redisContext* context) const noexcept {
   ::redisFree(context);
 }

@@ -18,6 +18,9 @@ class RedisUnreachable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Of hiredis, as it was built with.
+[[nodiscard]] std::string hiredis_version();
+
 /// One answer (RESP2, redis.io/docs/reference/protocol-spec).
 struct RedisReply {
   enum class Type { text, error, integer, nil, array };
