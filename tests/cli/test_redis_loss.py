@@ -52,8 +52,7 @@ class Survived(MidRun):
     def test_a_server_that_hangs_for_a_moment(self):
         owner, gate = self.running("--connect-timeout", "0.3s")
         self.renewed()
-        self.redis.pause()
-        self.addCleanup(self.redis.resume)
+        self.paused(self.redis)
         # Long enough for a renewal (at a third) to be given up, and tried again before it is too late.
         until = boot_time() + TTL / 3
         self.wait_for(lambda: boot_time() > until, what="the hang to last")
@@ -70,10 +69,8 @@ class Survived(MidRun):
         self.assertEqual(self.runs(), 1)
 
     def test_a_lock_that_cannot_be_released_costs_nothing_but_time(self):
-        server = self.server(old=TTL)
-        owner, gate = self.running("--connect-timeout", "0.3s", url=server.url)
-        server.pause()
-        self.addCleanup(server.resume)
+        owner, gate = self.running("--connect-timeout", "0.3s")
+        self.paused(self.redis)
         gate.go()
         result = owner.end(timeout=10)
         self.assertExit(result, DONE, "not released")
@@ -155,11 +152,9 @@ class Lost(MidRun):
 
     def test_a_server_that_hangs(self):
         """The command is gone before the lease ends there, and nothing waits for the server."""
-        server = self.server(old=TTL)
-        owner, _ = self.running("--connect-timeout", "60s", url=server.url)
+        owner, _ = self.running("--connect-timeout", "60s")
         sent_at_the_latest = boot_time()
-        server.pause()
-        self.addCleanup(server.resume)
+        self.paused(self.redis)
         self.wait_for(lambda: has_ended(self.pid), TTL + 1, "the command to end")
         self.assertLess(boot_time(), sent_at_the_latest + TTL)
         # It cannot be told any more; with the limit for that the test would last for minutes.

@@ -450,6 +450,9 @@ class MidRun(RedisCase):
             seen = [server.pttl(LOCK)]
 
             def grows():
+                for process in self._started:
+                    if process.poll() == LOST:
+                        self.fail(f"it lost the lock: {process.err}; left of it: {seen[-20:]}")
                 seen.append(server.pttl(LOCK))
                 return seen[-1] > seen[-2]
 
