@@ -35,6 +35,30 @@ def calls(path):
     return found[1:]
 
 
+# Calls whose texts are names, relative to the folder before them; the texts of others are data.
+LOOKUPS = ("readlink", "readlinkat", "newfstatat", "statx", "access", "faccessat2", "statfs")
+BY_NAME = LOOKUPS + ("openat", "linkat", "renameat", "renameat2", "unlinkat", "mkdirat", "fchmodat",
+                     "fchownat", "link", "rename", "unlink", "mkdir", "getcwd", "execve")
+
+
+def call_of(line):
+    """The name of the call of a trace's line."""
+    return re.match(r"[a-z0-9_]*", line).group(0)
+
+
+def paths_of(line):
+    """What the call of a line was asked for, in the order of its arguments; `strace -y` tells the
+    files of descriptors. "" and "." are the folder itself."""
+    asked = line.rpartition(" = ")[0]
+    if call_of(line) not in BY_NAME:
+        return re.findall(r"\d+<([^>]*)>", re.sub(r'"(?:[^"\\]|\\.)*"', "", asked))
+    found = []
+    for folder, text, file in re.findall(
+            r'(?:(?:AT_FDCWD|\d+)<([^>]*)>(?:\(deleted\))?, )?"((?:[^"\\]|\\.)*)"|\d+<([^>]*)>', asked):
+        found.append(file or os.path.normpath(os.path.join(folder or "/", text)))
+    return found
+
+
 def points(path):
     """The points of a trace, in the order in which they were passed; without the first execve."""
     return [point for point, _ in calls(path)]
@@ -48,6 +72,20 @@ def _inject(point, what, log, *also):
 def killed_at(point, log=None):
     """A prefix: SIGKILL as oncerun enters that call, which is not executed any more."""
     return _inject(point, "signal=KILL", log)
+
+
+def killed_in_child(name, number, log):
+    """A prefix: SIGKILL as a child of oncerun enters its call of that name and number. strace counts
+    for each process; a call that oncerun makes itself must not be chosen, its own execve apart, which
+    is not struck."""
+    return ["strace", "-f", "-o", log, "-e", f"trace={name}", "-e",
+            f"inject={name}:signal=KILL:when={number}"]
+
+
+def failed_in_child(name, number, error, log):
+    """A prefix: that call of a child is not executed and returns this error."""
+    return ["strace", "-f", "-o", log, "-e", f"trace={name}", "-e",
+            f"inject={name}:error={error}:when={number}"]
 
 
 def failed_at(point, error, log=None, *also):
