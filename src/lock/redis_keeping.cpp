@@ -111,7 +111,8 @@ class Keeper {
     }
     if (name == "holder" && request.size() == 3) {
       m_session.use({request[2], "", ""});
-      return {"holder", m_session.holder()};
+      const std::optional<std::string> holder = m_session.holder();
+      return holder ? Message{"holder", *holder} : Message{"holder"};
     }
     if (name == "forget") {
       give_back();

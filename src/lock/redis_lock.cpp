@@ -179,8 +179,9 @@ class RedisLock final : public core::Lock {
   }
 
   [[nodiscard]] bool is_held() override {
-    m_holder = ask_holder();
-    return !m_holder.empty();
+    const std::optional<std::string> holder = ask_holder();
+    m_holder = holder.value_or("");
+    return holder.has_value();
   }
 
   /// After a lost race what it said, without asking again.
@@ -238,7 +239,7 @@ class RedisLock final : public core::Lock {
     throw failure(*answer);
   }
 
-  [[nodiscard]] std::string ask_holder() {
+  [[nodiscard]] std::optional<std::string> ask_holder() {
     const std::optional<Message> answer = keeper().ask(
         {"holder", keys_of(m_shared->options.run).lock},
         os::Deadline::after(patience(m_shared->options.server)), core::NoStopRequest());
@@ -248,7 +249,7 @@ class RedisLock final : public core::Lock {
     if (answer->front() != "holder") {
       throw failure(*answer);
     }
-    return answer->size() > 1 ? (*answer)[1] : std::string();
+    return answer->size() > 1 ? std::optional((*answer)[1]) : std::nullopt;
   }
 
   [[nodiscard]] static core::Error failure(const Message& answer) {

@@ -87,6 +87,12 @@ std::string text_at(const RedisReply& reply, std::size_t i) {
                                                                             : std::string();
 }
 
+/// Of a value that another program made, no more than a person would read.
+std::string shown(const std::string& value) {
+  constexpr std::size_t k_most = 2'000; // our own has a host, a job and a date of up to 512 bytes
+  return value.substr(0, k_most);
+}
+
 long long number_at(const RedisReply& reply, std::size_t i) {
   if (reply.type != RedisReply::Type::array || i >= reply.elements.size()) {
     return 0;
@@ -101,14 +107,15 @@ RedisAttempt RedisSession::acquire(const std::string& value) {
   const RedisReply reply = run(k_acquire_script, {m_keys.lock, m_keys.mark, m_keys.token},
                                {value, std::to_string(m_options.ttl.count())});
   const long long acquired_it = number_at(reply, 0);
-  const bool fits = reply.type == RedisReply::Type::array && acquired_it >= 0 && acquired_it <= 1 &&
-                    reply.elements.size() == (acquired_it == 0 ? 2U : 3U);
-  if (!fits || reply.elements[1].text.empty() > (acquired_it != 0)) {
+  const std::size_t size = acquired_it == 0 ? 2 : 3;
+  if (reply.type != RedisReply::Type::array || reply.elements.size() != size ||
+      reply.elements[0].type != RedisReply::Type::integer ||
+      reply.elements[1].type != RedisReply::Type::text || acquired_it < 0 || acquired_it > 1) {
     disconnect();
     refuse_answer(describe(m_options.url));
   }
   if (acquired_it == 0) {
-    return RedisHeld{text_at(reply, 1)};
+    return RedisHeld{shown(text_at(reply, 1))};
   }
   if (m_uptime < m_options.ttl) {
     (void)release(value, std::string(k_leave_mark), "");
@@ -157,9 +164,31 @@ bool RedisSession::release(const std::string& value, const std::string& mark,
                          pending_prefix}) == 1;
 }
 
-std::string RedisSession::holder() {
-  RedisClient& client = connection();
-  return checked(client.ask({{"GET", m_keys.lock}}).front(), client.server()).text;
+std::optional<std::string> RedisSession::holder() {
+  const std::vector<RedisCommand> get{{"GET", m_keys.lock}};
+  RedisReply reply = connection().ask(get).front();
+  if (follow_move(reply)) {
+    reply = connection().ask(get).front();
+  }
+  if (checked(reply, connection().server()).type != RedisReply::Type::text) {
+    return std::nullopt;
+  }
+  return shown(reply.text);
+}
+
+/// "MOVED SLOT HOST:PORT" (redis.io, cluster specification): connects there.
+bool RedisSession::follow_move(const RedisReply& reply) {
+  if (!begins(reply, "MOVED ")) {
+    return false;
+  }
+  const std::string address = reply.text.substr(reply.text.rfind(' ') + 1);
+  const auto colon = address.rfind(':');
+  if (colon == std::string::npos) {
+    refuse_answer(connection().server());
+  }
+  connect_to({address.substr(0, colon),
+              static_cast<int>(number_of(std::string_view(address).substr(colon + 1)))});
+  return true;
 }
 
 /// The script on the right server, together with what has to be known of that server: one round
@@ -168,11 +197,7 @@ RedisReply RedisSession::run(const RedisScript& script, const std::vector<std::s
                              const std::vector<std::string>& arguments) {
   try {
     RedisReply reply = run_here(script, keys, arguments);
-    if (begins(reply, "MOVED ")) { // "MOVED SLOT HOST:PORT" (redis.io, cluster specification)
-      const std::string address = reply.text.substr(reply.text.rfind(' ') + 1);
-      const auto colon = address.rfind(':');
-      connect_to({address.substr(0, colon),
-                  static_cast<int>(number_of(std::string_view(address).substr(colon + 1)))});
+    if (follow_move(reply)) {
       reply = run_here(script, keys, arguments);
     }
     return checked(reply, connection().server());

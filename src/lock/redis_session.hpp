@@ -80,8 +80,8 @@ class RedisSession {
   /// Whether it was still ours; see scripts/release.lua.
   bool release(const std::string& value, const std::string& mark,
                const std::string& pending_prefix);
-  /// The value of who holds it; empty for nobody.
-  [[nodiscard]] std::string holder();
+  /// The value of who holds it; none for nobody.
+  [[nodiscard]] std::optional<std::string> holder();
 
   void disconnect() noexcept { m_client.reset(); }
 
@@ -89,6 +89,7 @@ class RedisSession {
   RedisClient& connection();
   void connect_to(const RedisEndpoint& endpoint);
   void introduce();
+  [[nodiscard]] bool follow_move(const RedisReply& reply);
   [[nodiscard]] RedisEndpoint ask_sentinels();
   [[nodiscard]] RedisReply run(const RedisScript& script, const std::vector<std::string>& keys,
                                const std::vector<std::string>& arguments);

@@ -3,7 +3,9 @@
 -- as long as the lock lives.
 -- KEYS: lock, mark, token. ARGV: our value, its milliseconds.
 -- Returns 0, value when somebody else holds it; else 1, the run's mark ('' for none), the token.
-local mark = redis.call('GET', KEYS[2]) or '' -- before anything is changed: it may be no text
+-- Before anything is changed: what stands there may be no text.
+local mark = redis.call('GET', KEYS[2]) or ''
+local last = tonumber(redis.call('GET', KEYS[3]) or '0') or 0
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then
   return {0, held}
@@ -14,7 +16,7 @@ else
   redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
 end
 local time = redis.call('TIME')
-local token = string.format('%.0f', math.max(tonumber(redis.call('GET', KEYS[3]) or '0') + 1,
+local token = string.format('%.0f', math.max(last + 1,
                                              time[1] * 1000 + math.floor(time[2] / 1000)))
 redis.call('SET', KEYS[3], token)
 return {1, mark, token}

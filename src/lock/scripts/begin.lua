@@ -13,7 +13,7 @@ if tonumber(ARGV[5]) > 0 and mark ~= ARGV[4] then
   end
   redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[5])
 end
-if tonumber(redis.call('GET', KEYS[3]) or '0') < tonumber(ARGV[6]) then
+if (tonumber(redis.call('GET', KEYS[3]) or '0') or 0) < tonumber(ARGV[6]) then
   redis.call('SET', KEYS[3], ARGV[6])
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
