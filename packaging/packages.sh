@@ -9,7 +9,7 @@ build_packages='g++ cmake ninja-build libcli11-dev libsqlite3-dev nlohmann-json3
 demo_packages='sqlite3 tzdata procps'
 
 test_packages='catch2 python3 sqlite3 tzdata procps util-linux mount strace cron mandoc faketime
-  e2fsprogs bash-completion dpkg-dev clang libclang-rt-dev spin tcc
+  e2fsprogs bash-completion dpkg-dev file clang libclang-rt-dev spin tcc
   redis-server redis-sentinel iproute2'
 
 # Prints those of its arguments that are not installed.

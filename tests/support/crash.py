@@ -377,8 +377,7 @@ class CrashCase(Case):
             if self._alive:
                 self._clear_away()
         self.counts[column.named()] = (len(chosen), len(found), missed)
-        # A run is not the same system calls every time, but nearly.
-        self.assertLessEqual(missed, 2 + len(chosen) // 10, "these strikes missed: they prove little")
+        self.assertLessEqual(missed, most_misses(len(chosen)), "these strikes missed: they prove little")
 
     def _number_of_column(self):
         type(self).columns_seen += 1
@@ -408,9 +407,17 @@ def main():
     os.environ["ONCERUN_TEST_ALONE"] = "yes"
     if subprocess.run([*alone, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
         print("no pid namespace here: points after a walk through /proc are not exact", file=sys.stderr)
+        os.environ["ONCERUN_TEST_ALONE"] = "no"
         oncerun_test.main()
     # The shell is what inherits and reaps the orphans.
     os.execvp("unshare", [*alone, "sh", "-c", '"$@" & wait $!', "sh", sys.executable, *sys.argv])
+
+
+def most_misses(tried):
+    """How many points may be passed by: a run is not the same system calls every time, but nearly.
+    Among other processes a walk through /proc is as long as there are many, and half may be missed."""
+    alone = os.environ.get("ONCERUN_TEST_ALONE") != "no"
+    return 2 + (tried // 10 if alone else tried // 2)
 
 
 def documents(trace):

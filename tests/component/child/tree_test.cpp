@@ -232,7 +232,13 @@ TEST_CASE("as PID 1 it reaps and passes on") {
   output.writer.reset();
   result.writer.reset();
   const std::string pid = read_line(result.reader.get());
-  REQUIRE_FALSE(pid.empty());
+  if (pid.empty()) {
+    const int refused = outer.wait();
+    REQUIRE(WIFEXITED(refused));
+    REQUIRE(WEXITSTATUS(refused) == 95);
+    WARN("skipped: no pid and mount namespace can be had here");
+    return;
+  }
   CHECK(read_line(output.reader.get()) == "ready");
   REQUIRE(::kill(std::stoi(pid), SIGTERM) == 0);
   core::Ending ending{};
