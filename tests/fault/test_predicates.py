@@ -113,6 +113,14 @@ class Doctored(FaultCase):
                    "oncerun: cannot sync W/led.db-spool (…): Input/output error\n",
                    "oncerun: cannot write the ledger W/led.db (…): Input/output error\n")
 
+    def test_only_the_index_of_the_log_may_lose_its_cause(self):
+        lost = "oncerun: cannot write the ledger W/led.db (…): attempt to write a readonly database\n"
+        failed = "O_RDWR|O_NOFOLLOW|O_CLOEXEC) = -1 EIO (…) (INJECTED)"
+        self.names(f'openat(AT_FDCWD</>, "W/led.db-shm", {failed}', lost,
+                   "oncerun: cannot write the ledger W/led.db (…): No space left on device\n")
+        self.names(f'openat(AT_FDCWD</>, "W/led.db-wal", {failed}',
+                   "oncerun: cannot write the ledger W/led.db (…): Input/output error\n", lost)
+
     def test_a_temporary_file_is_the_state_file(self):
         good = "oncerun: cannot write W/st.json (…): Input/output error\n"
         bad = "oncerun: cannot write W/led.db (…): Input/output error\n"
