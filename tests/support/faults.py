@@ -233,7 +233,7 @@ def names_for(line, ledger, state):
         if folder == os.path.dirname(state) and re.match(r"#\d+$|\." + re.escape(
                 os.path.basename(state)) + r"\.oncerun-", base):
             found.append(state)
-        if name in SYNCS:
+        if name in (*SYNCS, "openat"):
             found += [f"the folder of {path}" for path in (ledger + "-spool", state)
                       if os.path.dirname(path) == target]
         if re.match(r"/proc(/\d+(/|$)|$)", target):
@@ -257,7 +257,9 @@ def after_main(found):
 
 
 def sample(found, offset):
-    """A fixed part: every KEY_STEPth fault of a key call, every OTHER_STEPth of the others."""
+    """A fixed part: every KEY_STEPth fault of a key call, every OTHER_STEPth of the others; at least
+    one."""
     keys = [fault for fault in found if fault[0].name in KEY_CALLS]
     others = [fault for fault in found if fault[0].name not in KEY_CALLS]
-    return keys[offset % KEY_STEP::KEY_STEP] + others[offset * 13 % OTHER_STEP::OTHER_STEP]
+    chosen = keys[offset % KEY_STEP::KEY_STEP] + others[offset * 13 % OTHER_STEP::OTHER_STEP]
+    return chosen or found[offset % len(found):][:1]
