@@ -1,17 +1,23 @@
 /* The least that a durable "once per date" costs with SQLite: what a C programmer would write.
  *
- *     floor LEDGER JOB DATE COMMAND [ARG...]
+ *     floor [--keep-log] LEDGER JOB DATE COMMAND [ARG...]
  *
  * A transaction that claims (job, date) before the command starts, and one that records its end;
  * both durable (WAL, synchronous=FULL), around posix_spawn. No lock, no liveness, no spool, no
  * signals, no history: oncerun does those too, and is measured against a program that does not.
  * Exits 0 without starting the command when the date is taken.
+ *
+ * As SQLite comes, each run ends with a checkpoint and the deletion of the log, since it closes the
+ * last connection. With --keep-log the log stays, as oncerun's does, and is copied into the
+ * database while the command runs, once it has as many frames as oncerun allows
+ * (ledger/sqlite_claim.cpp).
  */
 #include <sqlite3.h>
 
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 extern char** environ;
@@ -35,7 +41,26 @@ static sqlite3_stmt* prepared(sqlite3* db, const char* sql, const char* job, con
   return statement;
 }
 
+enum { k_checkpoint_frames = 100 };
+
+static int count_frames(void* frames, sqlite3* db, const char* schema, int count) {
+  (void)db;
+  (void)schema;
+  *(int*)frames = count;
+  return SQLITE_OK;
+}
+
+static void keep_log(sqlite3* db, int* frames) {
+  int keep = 1;
+  check(db, sqlite3_file_control(db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep), SQLITE_OK);
+  check(db, sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL), SQLITE_OK);
+  sqlite3_wal_hook(db, count_frames, frames); /* in the place of the automatic checkpoint */
+}
+
 int main(int argc, char** argv) {
+  const int keep = argc > 1 && strcmp(argv[1], "--keep-log") == 0;
+  argc -= keep;
+  argv += keep;
   if (argc < 5)
     return 64;
   sqlite3* db = NULL;
@@ -43,6 +68,9 @@ int main(int argc, char** argv) {
   sqlite3_busy_timeout(db, 10000);
   execute(db, "PRAGMA synchronous=FULL");
   execute(db, "PRAGMA journal_mode=WAL");
+  int frames = 0;
+  if (keep)
+    keep_log(db, &frames);
   execute(db, "CREATE TABLE IF NOT EXISTS run(job TEXT NOT NULL, date TEXT NOT NULL,"
               " status TEXT NOT NULL, started_at TEXT, finished_at TEXT, exit_code INTEGER,"
               " PRIMARY KEY(job, date)) WITHOUT ROWID");
@@ -58,8 +86,11 @@ int main(int argc, char** argv) {
   int status = 0;
   if (mine) {
     pid_t pid = 0;
-    if (posix_spawnp(&pid, argv[4], NULL, NULL, argv + 4, environ) != 0 ||
-        waitpid(pid, &status, 0) != pid)
+    if (posix_spawnp(&pid, argv[4], NULL, NULL, argv + 4, environ) != 0)
+      return 69;
+    if (frames >= k_checkpoint_frames)
+      sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (waitpid(pid, &status, 0) != pid)
       return 69;
     execute(db, "BEGIN IMMEDIATE");
     sqlite3_stmt* result = prepared(db,
