@@ -57,6 +57,7 @@ class Containers(Case):
 
     def elsewhere(self, machine=None, boot=None):
         """A prefix that changes the machine's or the boot's identity (hex digits, a UUID)."""
+        self.need_machine_id()
         names = []
         for name, given, real in (("machine", machine, "/etc/machine-id"),
                                   ("boot", boot, "/proc/sys/kernel/random/boot_id")):

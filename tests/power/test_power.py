@@ -129,6 +129,7 @@ class PowerCut(PowerCase):
                 self.expect_marks("done")
 
     def test_the_next_start_after_a_cut_in_mid_run_decides_by_the_guarantee(self):
+        self.need_machine_id()
         for disk in self.disks():
             with self.on(*disk):
                 gate = self.gate("-".join(disk))
@@ -147,6 +148,7 @@ class PowerCut(PowerCase):
                 self.expect_marks("done")
 
     def test_an_honest_check_settles_a_cut(self):
+        self.need_machine_id()
         for disk in self.disks():
             with self.on(*disk):
                 gate = self.gate("-".join(disk))

@@ -415,6 +415,11 @@ class Case(unittest.TestCase):
             if shutil.which(program) is None:
                 self.skip(f"needs {program}, which is not installed")
 
+    def need_machine_id(self):
+        """Without machine-id(5) no boot can be told to be one of this machine."""
+        if not self.read("/etc/machine-id"):
+            self.skip("/etc/machine-id is empty or missing")
+
     def private_mounts(self):
         """From here on this process's mounts are its own and end with it (mount_namespaces(7))."""
         self.need_root()
