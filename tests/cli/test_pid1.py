@@ -30,7 +30,8 @@ def blocks_term(pid):
     """Whether it is oncerun that has got as far as taking signals. Before that the kernel drops what
     a first process does not handle (pid_namespaces(7)), and no program can help that."""
     try:
-        if os.readlink(f"/proc/{pid}/exe") != os.path.realpath(BINARY):
+        # By the file, not by its name: that depends on whose root and mounts it is seen from.
+        if not os.path.samefile(f"/proc/{pid}/exe", BINARY):
             return False
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
             for line in file:
