@@ -92,8 +92,8 @@ class FirstProcess(Case):
 
             def has_it_open():
                 try:
-                    return lock in [os.readlink(f"/proc/{pid}/fd/{fd}")
-                                    for fd in os.listdir(f"/proc/{pid}/fd")]
+                    return any(os.path.samestat(os.stat(f"/proc/{pid}/fd/{fd}"), os.stat(lock))
+                               for fd in os.listdir(f"/proc/{pid}/fd"))
                 except OSError:
                     return False
 
