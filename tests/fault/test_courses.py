@@ -5,7 +5,7 @@ import sqlite3
 
 from crash import BOTH, EFFECT, LEDGER, SUCCESS, Column, kill_session, main
 from faults import FaultCase
-from oncerun_test import DATE, DONE, UNAVAILABLE, UNRECORDED, UNWRITABLE
+from oncerun_test import DATE, DONE, UNAVAILABLE, UNCONFIRMED, UNRECORDED, UNWRITABLE
 
 FAILED = 3
 FAILS_FIRST = '[ -e first ] || { : >first; exit 3; }\n'
@@ -23,11 +23,12 @@ class Courses(FaultCase):
         fault.settle_once()
 
     def test_retries(self):
-        """A fault may cost the second attempt: the first one's failure is recorded then."""
+        """A fault may cost the second attempt: then the first one's failure is what is told, and the
+        next start begins again unasked, also where the second's end is only in the spool."""
         def one(fault):
             fault.strike()
             if fault.code == FAILED:
-                fault.must(fault.now.mark.status == "failed" and not fault.now.effects,
+                fault.must(fault.now.mark.status in ("failed", "pending") and not fault.now.effects,
                            "a failure is reported as it is recorded", fault.now)
                 fault.names_file_and_error()
                 fault.state_whole()
@@ -58,8 +59,14 @@ class Courses(FaultCase):
         self.fault_all(Column("rerun", BOTH, once=("--rerun",), prepare=done_before), one)
 
     def test_checks_around_the_run(self):
-        for option in ("--check-first", "--check-after"):
-            self.fault_all(Column(option, BOTH, checked=True, args=(option,)), self.one)
+        def unconfirmed(fault):
+            """The check that is asked last could not be run."""
+            fault.strike()
+            fault.judge(UNCONFIRMED if fault.code == UNCONFIRMED and fault.point.name == "clone" else DONE)
+            fault.settle_once()
+
+        for option, one in (("--check-first", self.one), ("--check-after", unconfirmed)):
+            self.fault_all(Column(option, BOTH, checked=True, args=(option,)), one)
 
     def test_a_spooled_result(self):
         self.job_script("waits-last", EFFECT + self.door.shell + "\n" + SUCCESS)

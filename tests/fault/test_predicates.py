@@ -153,6 +153,12 @@ class Doctored(FaultCase):
         line = "pread64(10<W/led.db-life>, 0x7ff, 73, 0) = -1 EIO (…) (INJECTED)"
         self.refuses(WORDS, self.doctor(line, words="oncerun: something\n", name="pread64").judge, DONE)
 
+    def test_only_stderr_itself_may_be_silent(self):
+        words = "oncerun: settle 2024-10-26: exit 3; recorded as failed\n"
+        self.doctor('write(2<W/said>, "x", 1) = -1 EIO (…) (INJECTED)', words=words).judge(DONE)
+        self.refuses(WORDS, self.doctor('write(22<W/said>, "x", 1) = -1 EIO (…) (INJECTED)', words=words)
+                     .judge, DONE)
+
     # The exit code
 
     def test_codes_before_the_start(self):

@@ -105,7 +105,8 @@ class Fault(Strike):
 
     def names_file_and_error(self):
         """One line on stderr has the words of the error and what the call was asked for."""
-        if not self.hit:
+        # What cannot be written on stderr cannot be told there.
+        if not self.hit or self.log[self.struck].startswith("write(2<"):
             return
         error = os.strerror(getattr(errno, self.error))
         if call_of(self.log[self.struck]) == "openat" and f'{self.case.led}-shm"' in self.log[self.struck]:
