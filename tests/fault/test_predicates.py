@@ -155,9 +155,9 @@ class Doctored(FaultCase):
 
     def test_only_stderr_itself_may_be_silent(self):
         words = "oncerun: settle 2024-10-26: exit 3; recorded as failed\n"
-        self.doctor('write(2<W/said>, "x", 1) = -1 EIO (…) (INJECTED)', words=words).judge(DONE)
-        self.refuses(WORDS, self.doctor('write(22<W/said>, "x", 1) = -1 EIO (…) (INJECTED)', words=words)
-                     .judge, DONE)
+        failed = 'W/said>, "x", 1) = -1 EIO (…) (INJECTED)'
+        self.doctor("write(2<" + failed, words=words, name="write").judge(DONE)
+        self.refuses(WORDS, self.doctor("write(22<" + failed, words=words, name="write").judge, DONE)
 
     # The exit code
 
