@@ -58,6 +58,10 @@ CheckResult ask(const Check& check, os::Signals& signals) {
   command.argv = {"/bin/sh", "-c", check.command};
   command.environment = check.environment;
   Tree tree({});
+  std::optional<os::BootTimer> timer;
+  if (check.lease != nullptr) {
+    timer.emplace();
+  }
   const Launched launched = launch(command, signals, Streams::for_check);
   if (launched.pid < 0) {
     return {core::CheckAnswer::unclear,
@@ -70,6 +74,7 @@ CheckResult ask(const Check& check, os::Signals& signals) {
   rules.kill_after = check.kill_after;
   rules.timeout_asks_tree = true;
   rules.lease = check.lease;
+  rules.lease_timer = timer ? &*timer : nullptr;
   rules.on_signal = [&signals, &stop](Watch& watch, const signalfd_siginfo& info) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (stop == 0 && signals.is_stop(signal)) {

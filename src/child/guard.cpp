@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "os/helper_process.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <utility>
-#include <vector>
 
 namespace oncerun::child {
 
@@ -26,6 +26,17 @@ ssize_t receive(int socket, GuardMessage& message, int flags) noexcept {
   return size;
 }
 
+/// False at the end of the socket. The kernel may be short of memory for a moment: the message
+/// stays.
+bool receive_in_the_end(int socket, GuardMessage& message) noexcept {
+  constexpr int k_pause_ms = 20;
+  ssize_t size = 0;
+  while ((size = receive(socket, message, 0)) < 0) {
+    (void)::poll(nullptr, 0, k_pause_ms);
+  }
+  return size == sizeof message;
+}
+
 } // namespace
 
 Guard::Guard(const Command& command, const os::Signals& signals, const core::Lease& lease,
@@ -36,10 +47,7 @@ Guard::Guard(const Command& command, const os::Signals& signals, const core::Lea
   }
   m_socket = os::UniqueFd(sockets[0]);
   os::UniqueFd guardian_socket(sockets[1]);
-  std::vector<int> kept = command.inherited_fds;
-  kept.push_back(guardian_socket.get());
-  kept.push_back(lease.lost_fd());
-  m_pid = os::start_helper("oncerun-guard", kept, [&] {
+  m_pid = os::start_helper("oncerun-guard", [&] {
     guard_command(command, signals, lease, kill_after, guardian_socket.get());
   });
   if (m_pid < 0) {
@@ -47,14 +55,21 @@ Guard::Guard(const Command& command, const os::Signals& signals, const core::Lea
   }
   guardian_socket.reset();
   GuardMessage message;
-  if (receive(m_socket.get(), message, 0) != sizeof message ||
-      message.kind != GuardMessage::Kind::launched) {
-    while (::waitpid(std::exchange(m_pid, -1), nullptr, 0) < 0 && errno == EINTR) {
+  bool may_run = false;
+  while (receive_in_the_end(m_socket.get(), message)) {
+    if (message.kind == GuardMessage::Kind::launched) {
+      m_launched = message.launched;
+      return;
     }
+    may_run = true;
+  }
+  while (::waitpid(std::exchange(m_pid, -1), nullptr, 0) < 0 && errno == EINTR) {
+  }
+  m_in_doubt = may_run;
+  if (!may_run) {
     throw core::Error(core::Outcome::unavailable, "the guardian ended before the command began",
                       "it is a process of oncerun's own; see who killed it");
   }
-  m_launched = message.launched;
 }
 
 Guard::~Guard() {
@@ -76,7 +91,7 @@ Guard::News Guard::read() noexcept {
       }
       continue;
     }
-    news.gone = size >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+    news.gone = size >= 0; // an error is none of the socket's: it is read again
     return news;
   }
 }

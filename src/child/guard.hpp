@@ -48,6 +48,9 @@ class Guard {
   ~Guard();
 
   [[nodiscard]] const Launched& launched() const noexcept { return m_launched; }
+  /// The guardian was killed while it launched: the command may have been executed, and what is
+  /// left of it is our own child now.
+  [[nodiscard]] bool is_in_doubt() const noexcept { return m_in_doubt; }
   [[nodiscard]] pid_t pid() const noexcept { return m_pid; }
   /// Polls readable when there is news: also that something below the guardian ended.
   [[nodiscard]] int fd() const noexcept { return m_socket.get(); }
@@ -58,6 +61,7 @@ class Guard {
   os::UniqueFd m_socket;
   pid_t m_pid = -1;
   Launched m_launched;
+  bool m_in_doubt = false;
 };
 
 } // namespace oncerun::child

@@ -111,6 +111,10 @@ class Guardian {
   }
 
   void kill() {
+    if (!m_end) {
+      ::kill(m_command,
+             SIGKILL); // also without /proc; it is not reaped, so that the pid is its own
+    }
     m_tree.kill();
     m_kill_at = os::boot_time() + m_kill_pause;
     m_kill_pause = std::min(m_kill_pause * 2, k_longest_kill_pause);
@@ -199,17 +203,27 @@ void guard_command(const Command& command, const os::Signals& signals, const cor
                    milliseconds kill_after, int socket) {
   Tree tree("");
   GuardMessage message;
+  const auto tell = [&message, socket] {
+    return ::send(socket, &message, sizeof message, MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(sizeof message);
+  };
   // oncerun may have been stopped since it looked.
   pollfd lost{lease.lost_fd(), POLLIN, 0};
   if (::poll(&lost, 1, 0) != 0 || os::boot_time() + kill_after * 2 >= lease.held_until()) {
     message.launched.error = ETIME;
-  } else {
+  } else if (tell()) { // or else oncerun is gone, and nothing may start
     message.launched = launch(command, signals, Streams::as_found, Parent::guardian);
   }
+  message.kind = GuardMessage::Kind::launched;
+  // Only now: until here the command inherits what oncerun was given, and nothing of oncerun's own,
+  // which is close-on-exec.
+  std::vector<int> kept = command.inherited_fds;
+  kept.push_back(socket);
+  kept.push_back(lease.lost_fd());
+  os::close_all_but(std::move(kept));
   os::let_go_of_standard_fds();
   tree.set_guardian(::getpid());
-  // If that fails oncerun is gone, and that is seen at once.
-  (void)::send(socket, &message, sizeof message, MSG_NOSIGNAL);
+  (void)tell(); // if that fails oncerun is gone, and that is seen at once
   if (message.launched.pid >= 0) {
     tree.set_command(message.launched.pid);
     Guardian(lease, kill_after, socket, tree, message.launched.pid).run();

@@ -85,6 +85,7 @@ struct Plan {
   const sigset_t* mask;
   Streams streams;
   Parent parent;
+  pid_t parent_pid;
   bool ignore_chld;
   int fd_limit;
   Launched result;
@@ -178,9 +179,14 @@ __attribute__((no_sanitize("address"))) int in_new_process(void* argument) {
     plan.result.error = errno;
     ::_exit(127);
   }
-  if (plan.parent == Parent::guardian && ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
-    plan.result.error = errno;
-    ::_exit(127);
+  if (plan.parent == Parent::guardian) {
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
+      plan.result.error = errno;
+      ::_exit(127);
+    }
+    if (::getppid() != plan.parent_pid) { // it has died before that
+      ::_exit(127);
+    }
   }
   if (plan.ignore_chld) {
     struct sigaction ignore {};
@@ -224,6 +230,7 @@ Launched launch(const Command& command, const os::Signals& signals, Streams stre
   plan.mask = &signals.original_mask();
   plan.streams = streams;
   plan.parent = parent;
+  plan.parent_pid = ::getpid();
   plan.ignore_chld = signals.was_ignored(SIGCHLD);
   plan.fd_limit = fd_limit();
 

@@ -4,13 +4,18 @@
 #include "child/launch.hpp"
 #include "child/tree.hpp"
 #include "child/watch.hpp"
+#include "core/error.hpp"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace oncerun::child {
 
 namespace {
+
+using std::chrono::milliseconds;
 
 /// Empties the queue of what came before the start; the first stop request in it, 0 for none.
 int take_stop_request(os::Signals& signals) {
@@ -90,8 +95,39 @@ class Relay {
   std::chrono::milliseconds m_kill_after;
 };
 
-core::Ending watch_over(pid_t command, Guard* guard, Tree& tree, const Limits& limits,
-                        os::Signals& signals, const std::function<void()>& when_running,
+/// Under a lease a tree must be found, whoever of us is left to end it.
+void require_own_proc() {
+  const auto self = os::find_process(::getpid());
+  if (!self || self->parent != ::getppid()) {
+    throw core::Error(core::Outcome::unavailable, "/proc does not show the processes of oncerun",
+                      "mount the one of this pid namespace (unshare --mount-proc)");
+  }
+}
+
+/// Whatever there is of a command that nobody saw begin; it counts as cut short.
+core::Ending end_unseen(const Tree& tree) {
+  constexpr milliseconds k_limit{5'000};
+  constexpr int k_pause_ms = 20;
+  core::Ending ending;
+  ending.started = true;
+  ending.lost = true;
+  ending.signal = SIGKILL;
+  const os::Deadline give_up = os::Deadline::after(k_limit);
+  while (true) {
+    tree.kill();
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    ending.tree_left = !tree.is_empty();
+    if (!ending.tree_left || give_up.passed()) {
+      return ending;
+    }
+    (void)::poll(nullptr, 0, k_pause_ms);
+  }
+}
+
+core::Ending watch_over(pid_t command, Guard* guard, const os::BootTimer* timer, Tree& tree,
+                        const Limits& limits, os::Signals& signals,
+                        const std::function<void()>& when_running,
                         const std::function<void()>& when_waiting) noexcept {
   tree.set_command(command);
   WatchRules rules;
@@ -103,6 +139,7 @@ core::Ending watch_over(pid_t command, Guard* guard, Tree& tree, const Limits& l
   };
   rules.when_waiting = when_waiting;
   rules.lease = limits.lease;
+  rules.lease_timer = timer;
   rules.guard = guard;
   Watch watch(command, signals, tree, std::move(rules));
   if (when_running) {
@@ -122,10 +159,16 @@ core::Ending supervise(const Command& command, const Limits& limits, os::Signals
     return not_started;
   }
   Tree tree(marker_of(command.environment), limits.lease != nullptr ? limits.lease->keeper() : -1);
+  std::optional<os::BootTimer> timer;
   std::optional<Guard> guard;
   Launched launched;
   if (limits.lease != nullptr) {
+    require_own_proc();
+    timer.emplace();
     guard.emplace(command, signals, *limits.lease, limits.kill_after);
+    if (guard->is_in_doubt()) {
+      return end_unseen(tree);
+    }
     tree.set_guardian(guard->pid());
     launched = guard->launched();
   } else {
@@ -138,8 +181,8 @@ core::Ending supervise(const Command& command, const Limits& limits, os::Signals
   }
   // From here on something runs: an exception would have it recorded as never started. What cannot
   // happen ends the process instead, and the next start finds the command orphaned.
-  return watch_over(launched.pid, guard ? &*guard : nullptr, tree, limits, signals, when_running,
-                    when_waiting);
+  return watch_over(launched.pid, guard ? &*guard : nullptr, timer ? &*timer : nullptr, tree,
+                    limits, signals, when_running, when_waiting);
 }
 
 } // namespace oncerun::child

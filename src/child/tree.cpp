@@ -127,6 +127,9 @@ bool Tree::contains(pid_t pid) const {
     if (is_stranger(*process)) {
       return false;
     }
+    if (m_guardian > 0 && process->parent == m_guardian) {
+      return true;
+    }
     if (process->parent == m_self) {
       return process->pid != m_guardian;
     }

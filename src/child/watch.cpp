@@ -31,9 +31,6 @@ Watch::Watch(pid_t pid, os::Signals& signals, Tree& tree, WatchRules rules)
       m_timeout(m_rules.timeout ? os::Deadline::after(*m_rules.timeout) : os::Deadline::never()),
       m_moment(os::Deadline::after(k_moment)) {
   m_ending.started = true;
-  if (m_rules.lease != nullptr) {
-    m_lease_timer.emplace();
-  }
 }
 
 core::Ending Watch::run() {
@@ -76,16 +73,25 @@ void Watch::heed_lease() {
   if (m_rules.lease == nullptr || m_ended || m_ending.lost) {
     return;
   }
-  pollfd lost{m_rules.lease->lost_fd(), POLLIN, 0};
-  const bool is_lost = ::poll(&lost, 1, 0) > 0;
-  if (is_lost) {
-    // Somebody else may have it by now.
-    constexpr milliseconds k_grace{2'000};
-    m_kill = os::Deadline::after(std::min({m_rules.kill_after, k_grace, m_kill.left()}));
+  heed_loss();
+  if (m_loss_heeded) {
     lose();
   } else if (os::boot_time() >= m_rules.lease->held_until() - m_rules.kill_after * 2) {
     start_kill_clock(m_rules.kill_after);
     lose();
+  }
+}
+
+/// Somebody else may have the lock by now.
+void Watch::heed_loss() {
+  if (m_rules.lease == nullptr || m_loss_heeded) {
+    return;
+  }
+  pollfd lost{m_rules.lease->lost_fd(), POLLIN, 0};
+  if (::poll(&lost, 1, 0) > 0) {
+    constexpr milliseconds k_grace{2'000};
+    m_loss_heeded = true;
+    m_kill = os::Deadline::after(std::min({m_rules.kill_after, k_grace, m_kill.left()}));
   }
 }
 
@@ -146,9 +152,9 @@ void Watch::step(const os::Deadline& until) {
       {{m_signals.read_fd(), POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}}};
   if (m_rules.lease != nullptr) {
     const int ahead = m_clock_runs ? 1 : 2;
-    m_lease_timer->set(m_rules.lease->held_until() - m_rules.kill_after * ahead);
-    polled[1].fd = m_ended || is_kill_due() ? -1 : m_lease_timer->fd();
-    polled[2].fd = m_ended || m_ending.lost ? -1 : m_rules.lease->lost_fd();
+    m_rules.lease_timer->set(m_rules.lease->held_until() - m_rules.kill_after * ahead);
+    polled[1].fd = m_ended || is_kill_due() ? -1 : m_rules.lease_timer->fd();
+    polled[2].fd = m_loss_heeded ? -1 : m_rules.lease->lost_fd();
   }
   if (m_rules.guard != nullptr) {
     polled[3].fd = m_rules.guard->fd();
@@ -242,12 +248,14 @@ void Watch::end_rest() {
       return;
     }
     step(m_kill);
+    heed_loss();
   }
   kill_tree();
 }
 
 /// KILL, again and again: a process that was being forked during one look is found by the next.
 void Watch::kill_tree() {
+  m_loss_heeded = true; // nothing could be quicker
   const os::Deadline give_up = os::Deadline::after(m_rules.kill_limit);
   milliseconds pause{5};
   while (true) {

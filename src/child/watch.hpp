@@ -30,6 +30,7 @@ struct WatchRules {
   std::function<void()> when_waiting;
   /// Of the lock under which it runs, and whoever guards it; neither owned, nullptr for none.
   const core::Lease* lease = nullptr;
+  const os::BootTimer* lease_timer = nullptr; ///< with a lease; made before anything runs
   Guard* guard = nullptr;
   /// Called for each signal but CHLD.
   std::function<void(Watch&, const signalfd_siginfo&)> on_signal;
@@ -63,6 +64,7 @@ class Watch {
   void hear_guard();
   void heed_lease();
   void lose();
+  void heed_loss();
   [[nodiscard]] bool is_kill_due() const noexcept;
   void note_end(int status, const rusage& usage) noexcept;
   void time_out();
@@ -76,12 +78,12 @@ class Watch {
   Tree& m_tree;
   WatchRules m_rules;
   core::Ending m_ending;
-  std::optional<os::BootTimer> m_lease_timer;
   os::Deadline m_timeout;
   os::Deadline m_moment; ///< until when_waiting
   os::Deadline m_kill = os::Deadline::never();
   bool m_clock_runs = false;
-  bool m_tree_asked = false; ///< to end, and the clock runs for it
+  bool m_loss_heeded = false; ///< the lock is lost, and the tree has no more than a moment
+  bool m_tree_asked = false;  ///< to end, and the clock runs for it
   bool m_ended = false;
   bool m_childless = false;
 };

@@ -45,7 +45,8 @@ LeaseKeeper::LeaseKeeper(const RedisOptions& options) {
   }
   m_page = new (page) LeasePage();
   const pid_t oncerun = ::getpid();
-  m_pid = os::start_helper("oncerun-lease", {keeper_socket.get(), keeper_lost.get()}, [&] {
+  m_pid = os::start_helper("oncerun-lease", [&] {
+    os::close_all_but({keeper_socket.get(), keeper_lost.get()});
     os::let_go_of_standard_fds();
     keep_lease(options, oncerun, keeper_socket.get(), keeper_lost.get(), *m_page);
   });

@@ -106,8 +106,8 @@ class Keeper {
     if (name == "begin" && request.size() == 5) {
       return begin(request[2], request[3], number(request[4]).count());
     }
-    if (name == "release" && request.size() == 4) {
-      return release(request[2], request[3]);
+    if (name == "release" && request.size() == 5) {
+      return release(request[2], request[3], request[4]);
     }
     if (name == "holder" && request.size() == 3) {
       m_session.use({request[2], "", ""});
@@ -213,9 +213,9 @@ class Keeper {
     return {"lost"};
   }
 
-  Message release(const std::string& mark, const std::string& prefix) {
+  Message release(const std::string& mark, const std::string& prefix, const std::string& older) {
     m_held = false;
-    m_untold = [this, mark, prefix] { return m_session.release(m_value, mark, prefix); };
+    m_untold = [=, this] { return m_session.release(m_value, mark, prefix, older); };
     const bool ours = insist(m_untold);
     m_untold = nullptr;
     return {ours ? "released" : "lost"};
@@ -242,7 +242,7 @@ class Keeper {
     m_doubtful = false;
     m_held = false;
     try {
-      (void)m_session.release(m_value, std::string(k_leave_mark), "");
+      (void)m_session.release(m_value, std::string(k_leave_mark), "", "");
     } catch (const std::exception&) {
       // The lock has an end of its own.
     }
@@ -256,7 +256,7 @@ class Keeper {
       return;
     }
     const auto owner = os::find_process(m_oncerun);
-    if (owner && owner->state == 'T') {
+    if (!owner || owner->state == 'T') {
       m_next_renewal = now + k_stopped_pause;
       return;
     }

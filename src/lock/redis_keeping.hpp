@@ -28,7 +28,7 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared between pr
 ///
 ///     acquire  VALUE WAIT-MS KEY MARK-KEY TOKEN-KEY   -> acquired MARK TOKEN, held VALUE, failed
 ///     begin    SEEN-MARK MARK TOKEN                   -> begun, changed, lost, failed
-///     release  MARK PENDING-PREFIX                    -> released, lost, failed
+///     release  MARK PENDING-PREFIX OLDER-PREFIX       -> released, lost, failed
 ///     holder   KEY                                    -> holder VALUE, failed
 ///     forget                                          (no answer)
 ///

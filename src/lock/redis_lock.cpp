@@ -70,7 +70,7 @@ class HeldRedisLock final : public core::HeldLock {
     }
     const std::string text = print_mark(pending);
     // Also when no answer comes: it may have been written, and is to be put back then.
-    m_pending_prefix = pending_prefix(pending.run_id);
+    m_older_prefix = std::exchange(m_pending_prefix, pending_prefix(pending.run_id));
     m_leave = m_former;
     const std::optional<Message> answer =
         ask({"begin", m_stands, text, std::to_string(pending.token.value)}, stop);
@@ -100,6 +100,12 @@ class HeldRedisLock final : public core::HeldLock {
     if (found && found->run_id == mark.run_id && (doubt || found->status == mark.status)) {
       return;
     }
+    // What this ledger knew before may be older than what another host has said since.
+    const bool own_attempt = !m_pending_prefix.empty();
+    if (found && !own_attempt && found->run_id != mark.run_id &&
+        mark.status != core::RunStatus::done) {
+      return;
+    }
     m_leave = print_mark(mark);
   }
 
@@ -108,20 +114,24 @@ class HeldRedisLock final : public core::HeldLock {
       return;
     }
     try {
+      // The result is recorded, and the keeper goes on by itself: nobody waits long for this.
+      constexpr milliseconds k_limit{1'000};
       const std::optional<Message> answer =
-          ask({"release", m_leave, m_pending_prefix}, core::NoStopRequest());
+          m_shared->keeper->ask({"release", m_leave, m_pending_prefix, m_older_prefix},
+                                os::Deadline::after(k_limit), core::NoStopRequest());
       if (!answer || answer->front() == "failed") {
         m_shared->notices.push_back(
             "the lock " + m_key + " was not released: " +
-            (answer ? (*answer)[1] : std::string(no_answer(m_shared->options.server).what())) +
+            (answer ? (*answer)[1] : std::string("no answer within a second")) +
             "; it ends by itself, and other hosts ask about this run");
       } else if (answer->front() == "lost" && !is_known_to_be_lost()) {
         m_shared->notices.push_back("the lock " + m_key +
                                     " was lost before the end: another host may have run the same "
                                     "meanwhile");
       }
-    } catch (const std::exception&) {
-      // The keeper is gone: the lock ends by itself, and that was said when it was lost.
+    } catch (const std::exception& error) {
+      m_shared->notices.push_back("the lock " + m_key + " was not released: " + error.what() +
+                                  "; it ends by itself, and other hosts ask about this run");
     }
   }
 
@@ -145,6 +155,7 @@ class HeldRedisLock final : public core::HeldLock {
   std::string m_stands; ///< the mark as we know it by now
   std::string m_leave{k_leave_mark};
   std::string m_pending_prefix; ///< of a pending mark of ours that may stand there
+  std::string m_older_prefix;   ///< or of the attempt before, where no answer came
   bool m_released = false;
 };
 

@@ -118,7 +118,7 @@ RedisAttempt RedisSession::acquire(const std::string& value) {
     return RedisHeld{shown(text_at(reply, 1))};
   }
   if (m_uptime < m_options.ttl) {
-    (void)release(value, std::string(k_leave_mark), "");
+    (void)release(value, std::string(k_leave_mark), "", "");
     constexpr milliseconds k_resolution{1'000}; // of uptime_in_seconds
     return RedisTooYoung{m_options.ttl - m_uptime + k_resolution};
   }
@@ -156,12 +156,12 @@ RedisSession::Begun RedisSession::begin(const std::string& value, const std::str
 }
 
 bool RedisSession::release(const std::string& value, const std::string& mark,
-                           const std::string& pending_prefix) {
+                           const std::string& pending_prefix, const std::string& older_prefix) {
   const bool marks = m_options.marks != milliseconds::zero();
   return run_for_number(k_release_script, {m_keys.lock, m_keys.mark},
                         {value, marks ? mark : std::string(k_leave_mark),
                          std::to_string(std::max(m_options.marks, milliseconds(1)).count()),
-                         pending_prefix}) == 1;
+                         pending_prefix, older_prefix}) == 1;
 }
 
 std::optional<std::string> RedisSession::holder() {

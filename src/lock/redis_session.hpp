@@ -78,8 +78,8 @@ class RedisSession {
                             const std::string& mark, std::int64_t token,
                             std::chrono::milliseconds& sent);
   /// Whether it was still ours; see scripts/release.lua.
-  bool release(const std::string& value, const std::string& mark,
-               const std::string& pending_prefix);
+  bool release(const std::string& value, const std::string& mark, const std::string& pending_prefix,
+               const std::string& older_prefix);
   /// The value of who holds it; none for nobody.
   [[nodiscard]] std::optional<std::string> holder();
 

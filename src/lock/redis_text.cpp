@@ -145,7 +145,10 @@ std::optional<core::RunMark> parse_mark(std::string_view text) {
   const std::vector<std::string_view> words = words_of(own);
   constexpr std::size_t k_words = 5;
   core::RunMark mark;
-  if (words.size() < k_words || !read_number(words[2], mark.token.value)) {
+  constexpr std::int64_t k_highest = std::int64_t{1} << 60; // what a ledger takes for a counter
+  if (words.size() < k_words || !read_number(words[2], mark.token.value) || mark.token.value < 0 ||
+      mark.token.value > k_highest) {
+    mark.token = {};
     return mark; // somebody wrote something about this run: no reason to start it
   }
   for (const core::RunStatus status : {core::RunStatus::pending, core::RunStatus::done,

@@ -12,8 +12,6 @@
 
 namespace oncerun::os {
 
-namespace {
-
 void close_all_but(std::vector<int> kept) {
   std::sort(kept.begin(), kept.end());
   int next = STDERR_FILENO + 1;
@@ -26,10 +24,7 @@ void close_all_but(std::vector<int> kept) {
   (void)::syscall(SYS_close_range, next, INT_MAX, 0);
 }
 
-} // namespace
-
-pid_t start_helper(const char* name, const std::vector<int>& kept,
-                   const std::function<void()>& body) noexcept {
+pid_t start_helper(const char* name, const std::function<void()>& body) noexcept {
   const pid_t pid = ::fork();
   if (pid != 0) {
     return pid;
@@ -39,7 +34,6 @@ pid_t start_helper(const char* name, const std::vector<int>& kept,
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   ::prctl(PR_SET_NAME, name, 0, 0, 0);
   try {
-    close_all_but(kept);
     body();
   } catch (...) {
     ::_exit(1);

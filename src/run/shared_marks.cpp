@@ -20,7 +20,8 @@ core::RunStatus taken_as(RunStatus mark) noexcept {
 
 /// Whether the ledger has nothing to learn from the mark.
 bool knows_better(const core::Sighting& seen, const core::RunMark& mark) noexcept {
-  if (seen.run && seen.run->run_id == mark.run_id) {
+  const bool done = mark.status == RunStatus::done;
+  if (seen.run && seen.run->run_id == mark.run_id && !done) {
     return true; // its own attempt, or one that was taken in before
   }
   switch (seen.row()) {

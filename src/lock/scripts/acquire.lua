@@ -4,7 +4,7 @@
 -- KEYS: lock, mark, token. ARGV: our value, its milliseconds.
 -- Returns 0, value when somebody else holds it; else 1, the run's mark ('' for none), the token.
 -- Before anything is changed: what stands there may be no text.
-local mark = redis.call('GET', KEYS[2]) or ''
+local mark = string.sub(string.gsub(redis.call('GET', KEYS[2]) or '', '\n', ' '), 1, 2000)
 local last = tonumber(redis.call('GET', KEYS[3]) or '0') or 0
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then

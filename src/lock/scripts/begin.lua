@@ -6,7 +6,8 @@
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end
-local mark = redis.call('GET', KEYS[2]) or ''
+-- As acquire.lua returns it: whatever else may stand there must not hinder for ever.
+local mark = string.sub(string.gsub(redis.call('GET', KEYS[2]) or '', '\n', ' '), 1, 2000)
 if tonumber(ARGV[5]) > 0 and mark ~= ARGV[4] then
   if mark ~= ARGV[3] then
     return -1
